@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The software RNIC: a device model without I/O.
+ *
+ * All state lies in one memory area (the arena) that several processes may map
+ * at different addresses; objects name each other by number, never by pointer.
+ * `struct rnic` is one process's view: where the arena is mapped and the
+ * functions through which the model reaches the world.
+ *
+ * Two kinds of calls:
+ *  - control (rnic_*_create, _modify, _destroy, ...): one caller at a time, the
+ *    owner of the arena;
+ *  - data path (rnic_sq_ring, rnic_rq_ring, rnic_cq_arm, rnic_tick,
+ *    rnic_receive): any thread of any process, at any time.
+ *
+ * Return values: 0 or a positive errno.
+ */
+#ifndef RNIC_H
+#define RNIC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Limits that query_device reports and that are kept. */
+#define RNIC_MAX_DEVICES 8
+#define RNIC_MAX_PORTS 2
+#define RNIC_MAX_GIDS 16
+#define RNIC_MAX_QP 16384
+#define RNIC_MAX_CQ 16384
+#define RNIC_MAX_MR 65536
+#define RNIC_MAX_PD 4096
+#define RNIC_MAX_RD_ATOMIC 16
+#define RNIC_NAME_MAX 32
+
+/* Offset of the first byte that rnic_create() leaves to the host. */
+#define RNIC_ARENA_DYNAMIC (64ULL << 20)
+#define RNIC_PAGE 4096u
+
+enum rnic_link_layer { RNIC_INFINIBAND = 1, RNIC_ETHERNET = 2 };
+
+/* Values of enum ibv_mtu. */
+enum rnic_mtu {
+	RNIC_MTU_256 = 1,
+	RNIC_MTU_512,
+	RNIC_MTU_1024,
+	RNIC_MTU_2048,
+	RNIC_MTU_4096
+};
+
+/* Values of enum ibv_access_flags. */
+enum rnic_access {
+	RNIC_LOCAL_WRITE = 1 << 0,
+	RNIC_REMOTE_WRITE = 1 << 1,
+	RNIC_REMOTE_READ = 1 << 2,
+	RNIC_REMOTE_ATOMIC = 1 << 3,
+};
+
+/* Values of enum ibv_qp_state. */
+enum rnic_qp_state {
+	RNIC_RESET,
+	RNIC_INIT,
+	RNIC_RTR,
+	RNIC_RTS,
+	RNIC_SQD,
+	RNIC_SQE,
+	RNIC_ERR
+};
+
+/* Values of enum ibv_qp_type. */
+enum rnic_qp_type { RNIC_QPT_RC = 2, RNIC_QPT_UC = 3, RNIC_QPT_UD = 4 };
+
+/* Values of enum ibv_qp_attr_mask. */
+enum rnic_qp_mask {
+	RNIC_QP_STATE = 1 << 0,
+	RNIC_QP_CUR_STATE = 1 << 1,
+	RNIC_QP_EN_SQD_NOTIFY = 1 << 2,
+	RNIC_QP_ACCESS = 1 << 3,
+	RNIC_QP_PKEY_INDEX = 1 << 4,
+	RNIC_QP_PORT = 1 << 5,
+	RNIC_QP_QKEY = 1 << 6,
+	RNIC_QP_AV = 1 << 7,
+	RNIC_QP_PATH_MTU = 1 << 8,
+	RNIC_QP_TIMEOUT = 1 << 9,
+	RNIC_QP_RETRY_CNT = 1 << 10,
+	RNIC_QP_RNR_RETRY = 1 << 11,
+	RNIC_QP_RQ_PSN = 1 << 12,
+	RNIC_QP_MAX_RD_ATOMIC = 1 << 13,
+	RNIC_QP_ALT_PATH = 1 << 14,
+	RNIC_QP_MIN_RNR_TIMER = 1 << 15,
+	RNIC_QP_SQ_PSN = 1 << 16,
+	RNIC_QP_MAX_DEST_RD_ATOMIC = 1 << 17,
+	RNIC_QP_PATH_MIG_STATE = 1 << 18,
+	RNIC_QP_CAP = 1 << 19,
+	RNIC_QP_DEST_QPN = 1 << 20,
+	RNIC_QP_RATE_LIMIT = 1 << 25,
+};
+
+/* Values of enum ibv_event_type, plus the completion event. */
+enum rnic_event_type {
+	RNIC_EVENT_CQ_ERR = 0,
+	RNIC_EVENT_QP_FATAL = 1,
+	RNIC_EVENT_QP_REQ_ERR = 2,
+	RNIC_EVENT_QP_ACCESS_ERR = 3,
+	RNIC_EVENT_COMM_EST = 4,
+	RNIC_EVENT_SQ_DRAINED = 5,
+	RNIC_EVENT_DEVICE_FATAL = 8,
+	RNIC_EVENT_PORT_ACTIVE = 9,
+	RNIC_EVENT_PORT_ERR = 10,
+	RNIC_EVENT_SRQ_ERR = 14,
+	RNIC_EVENT_SRQ_LIMIT_REACHED = 15,
+	RNIC_EVENT_QP_LAST_WQE_REACHED = 16,
+	RNIC_EVENT_COMPLETION = 255,
+};
+
+struct rnic_av {
+	uint8_t dgid[16];
+	uint32_t flow_label;
+	uint16_t dlid;
+	uint8_t is_global;
+	uint8_t sgid_index;
+	uint8_t hop_limit;
+	uint8_t traffic_class;
+	uint8_t sl;
+	uint8_t src_path_bits;
+	uint8_t static_rate;
+	uint8_t port_num;
+	uint8_t reserved[2];
+};
+
+struct rnic_qp_cap {
+	uint32_t max_send_wr;
+	uint32_t max_recv_wr;
+	uint32_t max_send_sge;
+	uint32_t max_recv_sge;
+	uint32_t max_inline_data;
+};
+
+/* The attributes of modify_qp and query_qp (IBTA vol. 1, 11.2.4). */
+struct rnic_qp_attr {
+	uint32_t state;
+	uint32_t cur_state;
+	uint32_t path_mtu;
+	uint32_t path_mig_state;
+	uint32_t qkey;
+	uint32_t rq_psn;
+	uint32_t sq_psn;
+	uint32_t dest_qpn;
+	uint32_t access;
+	uint32_t rate_limit;
+	struct rnic_qp_cap cap;
+	struct rnic_av av;
+	struct rnic_av alt_av;
+	uint16_t pkey_index;
+	uint16_t alt_pkey_index;
+	uint8_t en_sqd_notify;
+	uint8_t sq_draining;
+	uint8_t max_rd_atomic;
+	uint8_t max_dest_rd_atomic;
+	uint8_t min_rnr_timer;
+	uint8_t port_num;
+	uint8_t timeout;
+	uint8_t retry_cnt;
+	uint8_t rnr_retry;
+	uint8_t alt_port_num;
+	uint8_t alt_timeout;
+	uint8_t reserved;
+};
+
+struct rnic_event {
+	uint32_t type; /* enum rnic_event_type */
+	uint32_t ctx; /* context that gets it */
+	uint32_t channel; /* completion channel number */
+	uint32_t cqn; /* completion: which CQ, for counting */
+	uint64_t element; /* user handle, or port number */
+};
+
+/* A lock in shared memory, laid out by the host (room for a pthread mutex). */
+struct rnic_lock {
+	uint64_t opaque[5];
+};
+
+enum rnic_lock_result {
+	RNIC_LOCKED = 0,
+	RNIC_LOCK_BUSY, /* somebody holds it, longer than anyone should */
+	RNIC_LOCK_REPAIR, /* locked, but the last holder died inside */
+};
+
+/* Where bytes are. */
+#define RNIC_SPACE_RAW 0u /* va is a pointer of this process */
+#define RNIC_SPACE_ARENA (~0u) /* va is an offset in the arena */
+struct rnic_ref {
+	uint64_t va;
+	uint64_t len;
+	uint32_t space; /* RAW, ARENA or number of an address space */
+};
+
+enum rnic_copy_result { RNIC_COPY_OK = 0, RNIC_FAULT_DST, RNIC_FAULT_SRC };
+
+/* What the model needs from the process that it runs in. */
+struct rnic_host_ops {
+	/* Nanoseconds, monotonic, the same in every process. */
+	uint64_t (*now)(void *host);
+
+	void (*lock_init)(void *host, struct rnic_lock *lock);
+	enum rnic_lock_result (*trylock)(void *host, struct rnic_lock *lock);
+	/* Waits for a bounded time. */
+	enum rnic_lock_result (*lock)(void *host, struct rnic_lock *lock);
+	void (*unlock)(void *host, struct rnic_lock *lock);
+
+	/*
+	 * Copies min(dst->len, src->len) bytes where at least one side is in
+	 * an address space that only the host can reach.  Says whose side
+	 * failed; then any prefix may have been copied.
+	 */
+	enum rnic_copy_result (*copy)(void *host, const struct rnic_ref *dst,
+				      const struct rnic_ref *src);
+
+	/* Called with no lock held.  Never blocks. */
+	void (*event)(void *host, const struct rnic_event *event);
+
+	/* rnic_tick() wants to be called at @deadline. */
+	void (*timer)(void *host, uint64_t deadline);
+
+	/* Control only: zeroed pages of the arena.  0 if there are none. */
+	uint64_t (*mem_alloc)(void *host, uint64_t len);
+	void (*mem_free)(void *host, uint64_t off, uint64_t len);
+};
+
+struct rnic_shared;
+struct rnic_link_ops;
+
+#define RNIC_LINK_DIRECT 0
+#define RNIC_LINK_WIRE 1
+#define RNIC_LINKS 2
+
+struct rnic {
+	struct rnic_shared *sh; /* start of the arena in this process */
+	uint64_t size; /* of the arena */
+	const struct rnic_host_ops *ops;
+	void *host;
+	const struct rnic_link_ops *links[RNIC_LINKS];
+};
+
+struct rnic_config {
+	uint32_t devices;
+	uint32_t ports;
+	uint32_t link_layer; /* enum rnic_link_layer */
+	uint32_t mtu; /* enum rnic_mtu: active MTU */
+	uint64_t guid; /* of device 0; device i has guid + i * 16 */
+	char name[RNIC_NAME_MAX]; /* device i is called name<i> */
+};
+
+/* ---- set-up --------------------------------------------------------- */
+
+/* Formats the (zeroed) arena at @base. */
+int rnic_create(struct rnic *r, void *base, uint64_t size,
+		const struct rnic_config *config,
+		const struct rnic_host_ops *ops, void *host);
+/* Uses an arena that another process formatted; EPROTO if of another build. */
+int rnic_attach(struct rnic *r, void *base, uint64_t size,
+		const struct rnic_host_ops *ops, void *host);
+
+/* Adds a GID to a port (@port from 1); ENOSPC when the table is full. */
+int rnic_port_add_gid(struct rnic *r, uint32_t dev, uint32_t port,
+		      const uint8_t gid[16]);
+
+/* ---- control: objects.  @ctx is the owner, a number of the host's --- */
+
+int rnic_pd_create(struct rnic *r, uint32_t ctx, uint32_t dev, uint32_t *pdn);
+int rnic_pd_destroy(struct rnic *r, uint32_t ctx, uint32_t pdn);
+
+/* A part of a region that lies in the arena. */
+#define RNIC_MR_SEGS 3
+struct rnic_mr_seg {
+	uint64_t va; /* first byte, as the owner addresses it */
+	uint64_t len;
+	uint64_t off; /* where it lies in the arena */
+};
+
+struct rnic_mr_attr {
+	uint64_t addr;
+	uint64_t len;
+	uint64_t iova; /* address by which work requests name byte 0 */
+	uint32_t access;
+	uint32_t pdn;
+	uint32_t space; /* address space that @addr belongs to */
+	uint32_t nseg;
+	struct rnic_mr_seg seg[RNIC_MR_SEGS]; /* ascending, disjoint */
+};
+
+int rnic_mr_create(struct rnic *r, uint32_t ctx,
+		   const struct rnic_mr_attr *attr, uint32_t *key);
+/* Returns when nobody uses the region any more. */
+int rnic_mr_destroy(struct rnic *r, uint32_t ctx, uint32_t key);
+
+struct rnic_cq_attr {
+	uint32_t dev;
+	uint32_t log_depth;
+	uint32_t channel; /* completion channel or 0 */
+	uint32_t timestamps;
+	uint64_t user_handle; /* comes back in events */
+};
+
+/* Where things lie in the arena. */
+struct rnic_cq_mem {
+	uint64_t ring, ring_len;
+	uint64_t ctrl; /* page with struct sf_cq_ctrl at 0, doorbell at 64 */
+	uint64_t start;
+};
+
+int rnic_cq_create(struct rnic *r, uint32_t ctx,
+		   const struct rnic_cq_attr *attr, uint32_t *cqn,
+		   struct rnic_cq_mem *mem);
+int rnic_cq_resize(struct rnic *r, uint32_t ctx, uint32_t cqn,
+		   uint32_t log_depth, struct rnic_cq_mem *mem);
+int rnic_cq_destroy(struct rnic *r, uint32_t ctx, uint32_t cqn,
+		    uint32_t *comp_events, uint32_t *async_events);
+
+struct rnic_qp_init {
+	uint32_t dev;
+	uint32_t type;
+	uint32_t pdn;
+	uint32_t send_cqn;
+	uint32_t recv_cqn;
+	uint32_t sq_sig_all;
+	uint32_t inline_recv;
+	uint32_t sq_log_depth, sq_log_stride;
+	uint32_t rq_log_depth, rq_log_stride;
+	struct rnic_qp_cap cap; /* as granted, for query */
+	uint64_t user_handle;
+};
+
+struct rnic_qp_mem {
+	uint64_t queues, queues_len; /* one mapping */
+	uint64_t sq, line, rq; /* offsets in it */
+	uint64_t doorbells; /* page: SQ cell at 0, RQ cell at 64 */
+	uint64_t sq_start, rq_start;
+};
+
+int rnic_qp_create(struct rnic *r, uint32_t ctx,
+		   const struct rnic_qp_init *init, uint32_t *qpn,
+		   struct rnic_qp_mem *mem);
+int rnic_qp_modify(struct rnic *r, uint32_t ctx, uint32_t qpn,
+		   const struct rnic_qp_attr *attr, uint32_t mask);
+int rnic_qp_query(struct rnic *r, uint32_t ctx, uint32_t qpn,
+		  struct rnic_qp_attr *attr, struct rnic_qp_init *init);
+int rnic_qp_destroy(struct rnic *r, uint32_t ctx, uint32_t qpn,
+		    uint32_t *async_events);
+
+/* Destroys all that @ctx owns, in the right order. */
+void rnic_ctx_reap(struct rnic *r, uint32_t ctx);
+/*
+ * Makes every object usable again whose lock was held by a thread that died,
+ * and completes what that thread had begun for others.
+ */
+void rnic_repair(struct rnic *r);
+
+/* ---- data path ------------------------------------------------------ */
+
+/* The poster has rung: execute what is committed. */
+void rnic_sq_ring(struct rnic *r, uint32_t qpn);
+/* Receives were posted: flush them or wake the requester that waits. */
+void rnic_rq_ring(struct rnic *r, uint32_t qpn);
+/* The arm word was stored. */
+void rnic_cq_arm(struct rnic *r, uint32_t cqn);
+/*
+ * Runs every timer that is due at @now; returns when to be called next, or
+ * UINT64_MAX.
+ */
+uint64_t rnic_tick(struct rnic *r, uint64_t now);
+
+/* ---- what the front end and the tools look at ----------------------- */
+
+struct rnic_port_info {
+	uint32_t link_layer;
+	uint32_t state; /* enum ibv_port_state */
+	uint32_t mtu, max_mtu;
+	uint32_t lid, lmc, sm_lid, sm_sl;
+	uint32_t gids;
+	uint64_t guid;
+	uint8_t gid[RNIC_MAX_GIDS][16];
+};
+
+struct rnic_device_info {
+	char name[RNIC_NAME_MAX];
+	uint64_t node_guid;
+	uint64_t sys_image_guid;
+	uint32_t ports;
+};
+
+uint32_t rnic_devices(const struct rnic *r);
+int rnic_device_info(const struct rnic *r, uint32_t dev,
+		     struct rnic_device_info *info);
+int rnic_port_info(const struct rnic *r, uint32_t dev, uint32_t port,
+		   struct rnic_port_info *info);
+
+/* Every counter that the device keeps, per QP and summed per port. */
+#define RNIC_COUNTERS(X)                                                       \
+	X(xmit_bytes)                                                          \
+	X(rcv_bytes)                                                           \
+	X(xmit_packets)                                                        \
+	X(rcv_packets)                                                         \
+	X(rx_send_requests)                                                    \
+	X(rx_write_requests)                                                   \
+	X(rx_read_requests)                                                    \
+	X(rx_atomic_requests)                                                  \
+	X(tx_requests)                                                         \
+	X(duplicate_request)                                                   \
+	X(out_of_sequence)                                                     \
+	X(packet_seq_err)                                                      \
+	X(rnr_nak_sent)                                                        \
+	X(rnr_nak_retry_err)                                                   \
+	X(local_ack_timeout_err)                                               \
+	X(req_cqe_error)                                                       \
+	X(req_cqe_flush_error)                                                 \
+	X(resp_cqe_error)                                                      \
+	X(resp_cqe_flush_error)                                                \
+	X(req_remote_access_errors)                                            \
+	X(resp_remote_access_errors)                                           \
+	X(resp_local_length_error)
+
+struct rnic_counters {
+#define X(name) uint64_t name;
+	RNIC_COUNTERS(X)
+#undef X
+};
+
+void rnic_port_counters(const struct rnic *r, uint32_t dev, uint32_t port,
+			struct rnic_counters *sum);
+
+struct rnic_qp_info {
+	uint32_t qpn, ctx, dev, type, state, dest_qpn;
+	uint64_t sq_head, rq_head; /* next WQE and receive to be taken */
+	uint64_t sq_posted, rq_posted; /* doorbell values */
+	struct rnic_counters counters;
+};
+
+/* The first live QP with number index >= *it; false when there is none. */
+bool rnic_qp_next(const struct rnic *r, uint32_t *it, struct rnic_qp_info *qp);
+
+struct rnic_objects {
+	uint32_t pds, mrs, cqs, qps;
+};
+
+/* Objects of @dev, or of all devices with ~0. */
+void rnic_count_objects(const struct rnic *r, uint32_t dev,
+			struct rnic_objects *n);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A process's side of the software RNIC: the connection to the daemon, the
+ * arena mapped here, contexts named by file position, event pipes.
+ *
+ * Nothing is connected before the first open of a device.  Every function may
+ * be called from any thread and after fork (the child connects anew).
+ */
+#ifndef SFNIC_CLIENT_H
+#define SFNIC_CLIENT_H
+
+#include <stdbool.h>
+#include <sys/stat.h>
+#include "softnic/proto.h"
+
+/* Connected, arena mapped?  Connects if not; NULL and errno on failure. */
+struct rnic *sfnic_rnic(void);
+
+/*
+ * One call to the daemon.  @send_fd and @recv_fd (NULL: none wanted) travel
+ * with it.  Returns 0 or a positive errno; EIO if the daemon is gone.
+ */
+int sfnic_call(struct sfnic_req *req, int send_fd, struct sfnic_rsp *rsp,
+	       int *recv_fd);
+
+/* Opens device @dev: a command fd whose file position names the context. */
+int sfnic_open(uint32_t dev, int flags);
+/*
+ * The context that @fd stands for, or 0 if it is not a command fd.  A table
+ * look-up for the usual case; exact also for fds that came by dup, fork or
+ * SCM_RIGHTS.  @dev gets the device number.
+ */
+uint32_t sfnic_context(int fd, uint32_t *dev);
+/* To be called around close(2), dup2(2) over, and friends on @fd. */
+void sfnic_fd_closed(int fd);
+
+/* A pipe for completion events; returns the read end and the channel number. */
+int sfnic_channel(uint32_t ctx, int *fd, uint32_t *channel);
+int sfnic_async_fd(uint32_t ctx, int *fd);
+/*
+ * Removes the unread events of a destroyed object from the pipe that @fd is
+ * the read end of; returns how many there were.  @record is the first 8 bytes
+ * of a record, @size the size of one (8 completion, 16 asynchronous).
+ */
+uint32_t sfnic_drop_events(int fd, uint64_t record, uint32_t size);
+/* The channel whose read end @fd is (also a dup of it); 0 if it is none. */
+uint32_t sfnic_fd_channel(int fd);
+/* The read end of a channel or of a context's asynchronous events, or -1. */
+int sfnic_channel_fd(uint32_t channel);
+int sfnic_async_read_fd(uint32_t ctx);
+
+/* Registers memory of this process; converts pages where it can. */
+int sfnic_reg_mr(uint32_t ctx, struct rnic_mr_attr *attr, uint32_t *key);
+int sfnic_dereg_mr(uint32_t ctx, uint32_t key);
+
+/* Runtime directory (fixed by SFNIC_DIR in the environment, else derived). */
+const char *sfnic_dir(void);
+/* fstat() of a command fd: a character device, as libibverbs expects it. */
+void sfnic_fake_stat(uint32_t dev, struct stat *st);
+
+#endif

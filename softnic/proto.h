@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What a process and the daemon say to each other: one fixed-size request, one
+ * fixed-size reply, over a SOCK_SEQPACKET unix socket, with at most one file
+ * descriptor each way.  Both sides are of one build (HELLO checks it) and of
+ * one user.
+ */
+#ifndef SFNIC_PROTO_H
+#define SFNIC_PROTO_H
+
+#include <stdint.h>
+#include "rnic/rnic.h"
+
+#define SFNIC_PROTO_VERSION 1
+
+enum sfnic_op {
+	SFNIC_HELLO = 1, /* fd: /proc/self/mem; reply fd: the arena */
+	SFNIC_WATCH, /* turns this connection into the helper thread's */
+	SFNIC_OPEN, /* fd: life line; closing its peer closes the context */
+	SFNIC_ALLOC_PD,
+	SFNIC_DEALLOC_PD,
+	SFNIC_REG_MR,
+	SFNIC_DEREG_MR,
+	SFNIC_CREATE_CHANNEL, /* fd: write end of the event pipe */
+	SFNIC_SET_ASYNC, /* fd: write end of the event pipe */
+	SFNIC_CREATE_CQ,
+	SFNIC_RESIZE_CQ,
+	SFNIC_DESTROY_CQ,
+	SFNIC_CREATE_QP,
+	SFNIC_MODIFY_QP,
+	SFNIC_QUERY_QP,
+	SFNIC_DESTROY_QP,
+	SFNIC_ALLOC_PAGES, /* arena pages for registered memory */
+	SFNIC_FREE_PAGES,
+	SFNIC_GET_FD, /* reply fd: a peer's pipe or memory */
+	SFNIC_EVENT, /* deliver this event for me (pipe full) */
+	SFNIC_INFO, /* for `sfnic devices` and friends */
+	SFNIC_DOWN,
+};
+
+enum sfnic_fd_kind {
+	SFNIC_FD_CHANNEL = 1,
+	SFNIC_FD_ASYNC,
+	SFNIC_FD_MEM,
+};
+
+struct sfnic_req {
+	uint32_t op;
+	uint32_t ctx; /* context that the call is made on */
+	union {
+		struct {
+			uint32_t version;
+			int32_t pid;
+			uint64_t build; /* of proto, rnic state and sf_hw */
+		} hello;
+		struct {
+			uint32_t dev;
+		} open;
+		uint32_t id; /* dealloc, dereg (key), destroy */
+		struct rnic_mr_attr mr; /* .space is filled in by the daemon */
+		struct rnic_cq_attr cq; /* .dev likewise */
+		struct {
+			uint32_t cqn;
+			uint32_t log_depth;
+		} resize_cq;
+		struct rnic_qp_init qp; /* .dev likewise */
+		struct {
+			uint32_t qpn;
+			uint32_t mask;
+			struct rnic_qp_attr attr;
+		} modify_qp;
+		struct {
+			uint64_t off; /* free only */
+			uint64_t len;
+		} pages;
+		struct {
+			uint32_t kind; /* enum sfnic_fd_kind */
+			uint32_t id; /* channel, context or address space */
+		} fd;
+		struct rnic_event event;
+	};
+};
+
+struct sfnic_rsp {
+	int32_t err; /* 0 or a positive errno */
+	uint32_t id; /* HELLO: address space, else the new object */
+	union {
+		struct {
+			uint64_t size;
+			int32_t daemon_pid;
+		} arena;
+		struct {
+			struct rnic_cq_mem mem;
+		} cq;
+		struct {
+			struct rnic_qp_mem mem;
+		} qp;
+		struct {
+			struct rnic_qp_attr attr;
+			struct rnic_qp_init init;
+		} query_qp;
+		struct {
+			uint32_t comp_events; /* raised in the CQ's life */
+			uint32_t async_events;
+		} destroyed;
+		struct {
+			uint64_t off;
+		} pages;
+		struct {
+			int32_t pid;
+			uint32_t users; /* processes that have a device open */
+			uint64_t arena_size;
+			uint64_t arena_used; /* pages given out */
+		} info;
+	};
+};
+
+#endif

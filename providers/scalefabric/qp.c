@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Life of a queue pair.  How work requests get onto it: wr.c. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <ccan/minmax.h>
+#include <util/util.h>
+
+#include "scalefabric.h"
+
+#define SF_QP_SUPPORTED_MASK IBV_QP_INIT_ATTR_PD
+
+/* ------------------------------------------------------------------------
+ * Is it possible?  Nothing is allocated before these have said yes.
+ */
+
+static int sf_check_qp_attr(const struct ibv_qp_init_attr_ex *attr)
+{
+	if (!check_comp_mask(attr->comp_mask, SF_QP_SUPPORTED_MASK))
+		return EOPNOTSUPP;
+	if (attr->qp_type != IBV_QPT_RC)
+		return EOPNOTSUPP;
+	if (attr->srq)
+		return EOPNOTSUPP;
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd)
+		return EINVAL;
+	if (!attr->send_cq || !attr->recv_cq)
+		return EINVAL;
+	return 0;
+}
+
+static int sf_check_qp_cap(const struct sf_context *ctx,
+			   const struct ibv_qp_cap *cap)
+{
+	uint32_t max_depth = 1U << ctx->max_log_depth;
+
+	if (cap->max_send_wr > max_depth || cap->max_recv_wr > max_depth)
+		return EINVAL;
+	if (cap->max_send_sge > ctx->max_send_sge ||
+	    cap->max_recv_sge > SF_MAX_RECV_SGE)
+		return EINVAL;
+	if (cap->max_inline_data > ctx->max_inline)
+		return EINVAL;
+	return 0;
+}
+
+/* ------------------------------------------------------------------------
+ * Shape of the queues
+ */
+
+static size_t sf_sq_size(const struct sf_sq *sq)
+{
+	return (size_t)1 << (sq->log_depth + sq->log_stride);
+}
+
+static size_t sf_rq_size(const struct sf_rq *rq)
+{
+	return (size_t)1 << (rq->log_depth + rq->log_stride);
+}
+
+/* A gather list or inline data, whichever is larger, decides the slot. */
+static void sf_shape_sq(const struct sf_context *ctx, struct sf_sq *sq,
+			struct ibv_qp_cap *cap)
+{
+	uint32_t data = max_t(uint32_t, cap->max_inline_data,
+			      cap->max_send_sge * sizeof(struct sf_sge));
+	uint32_t room;
+
+	sq->log_depth = sf_log2_up(cap->max_send_wr);
+	sq->log_stride = max_t(uint8_t, sf_log2_up(SF_SLOT_DATA + data),
+			       SF_SLOT_LOG_MIN);
+
+	room = sf_slot_capacity(1U << sq->log_stride, 0);
+	cap->max_send_wr = 1U << sq->log_depth;
+	cap->max_send_sge = min_t(uint32_t, room / sizeof(struct sf_sge),
+				  ctx->max_send_sge);
+	cap->max_inline_data = min_t(uint32_t, room, ctx->max_inline);
+}
+
+static void sf_shape_rq(struct sf_rq *rq, struct ibv_qp_cap *cap)
+{
+	size_t sges = cap->max_recv_sge * sizeof(struct sf_sge);
+
+	rq->log_depth = sf_log2_up(cap->max_recv_wr);
+	rq->log_stride =
+		max_t(uint8_t, sf_log2_up(sizeof(struct sf_rq_desc) + sges),
+		      SF_RQ_LOG_MIN);
+
+	cap->max_recv_wr = 1U << rq->log_depth;
+	cap->max_recv_sge =
+		((1U << rq->log_stride) - sizeof(struct sf_rq_desc)) /
+		sizeof(struct sf_sge);
+}
+
+static int sf_init_sq(struct sf_sq *sq)
+{
+	int err;
+
+	sq->shadow = calloc((size_t)1 << sq->log_depth, sizeof(*sq->shadow));
+	if (!sq->shadow)
+		return ENOMEM;
+	err = sf_lock_init(&sq->lock, true);
+	if (err)
+		free(sq->shadow);
+	return err;
+}
+
+static void sf_fini_sq(struct sf_sq *sq)
+{
+	sf_lock_destroy(&sq->lock);
+	free(sq->shadow);
+}
+
+static int sf_init_rq(struct sf_rq *rq)
+{
+	int err;
+
+	rq->wr_ids = calloc((size_t)1 << rq->log_depth, sizeof(*rq->wr_ids));
+	if (!rq->wr_ids)
+		return ENOMEM;
+	err = sf_lock_init(&rq->lock, true);
+	if (err)
+		free(rq->wr_ids);
+	return err;
+}
+
+static void sf_fini_rq(struct sf_rq *rq)
+{
+	sf_lock_destroy(&rq->lock);
+	free(rq->wr_ids);
+}
+
+/* ------------------------------------------------------------------------
+ * What the device answers
+ */
+
+static void sf_unmap_qp(struct sf_context *ctx, struct sf_qp *qp)
+{
+	sf_unmap_region(ctx, &qp->rq_doorbell_view);
+	sf_unmap_region(ctx, &qp->sq_doorbell_view);
+	sf_unmap_region(ctx, &qp->rq_view);
+	sf_unmap_region(ctx, &qp->line_view);
+	sf_unmap_region(ctx, &qp->sq_view);
+}
+
+static int sf_map_qp(struct sf_context *ctx, struct sf_qp *qp,
+		     const struct scalefabric_create_qp_resp *resp)
+{
+	const size_t cell = sizeof(struct sf_doorbell);
+	int err;
+
+	err = sf_map_region(ctx, &resp->sq, sf_sq_size(&qp->sq), &qp->sq_view);
+	if (!err)
+		err = sf_map_region(ctx, &resp->line, sizeof(*qp->sq.line),
+				    &qp->line_view);
+	if (!err)
+		err = sf_map_region(ctx, &resp->rq, sf_rq_size(&qp->rq),
+				    &qp->rq_view);
+	if (!err)
+		err = sf_map_region(ctx, &resp->sq_doorbell, cell,
+				    &qp->sq_doorbell_view);
+	if (!err)
+		err = sf_map_region(ctx, &resp->rq_doorbell, cell,
+				    &qp->rq_doorbell_view);
+	if (err)
+		sf_unmap_qp(ctx, qp);
+	return err;
+}
+
+static void sf_init_notify(struct sf_notify *notify, const struct ibv_qp *qp,
+			   uint32_t command, uint32_t wqe_size)
+{
+	notify->hdr.command = command;
+	notify->hdr.in_words = offsetof(struct sf_notify, bad_wr) / 4;
+	notify->hdr.out_words = sizeof(notify->bad_wr) / 4;
+	notify->response = (uintptr_t)&notify->bad_wr;
+	notify->qp_handle = qp->handle;
+	notify->wqe_size = wqe_size;
+}
+
+/* sf_notify spells out a core struct that ends in a flexible array. */
+#define SF_NOTIFY_AT(member, core)                                   \
+	static_assert(offsetof(struct sf_notify, member) ==          \
+			      sizeof(struct ib_uverbs_cmd_hdr) +     \
+				      offsetof(struct core, member), \
+		      #member " moved")
+SF_NOTIFY_AT(response, ib_uverbs_post_send);
+SF_NOTIFY_AT(qp_handle, ib_uverbs_post_send);
+SF_NOTIFY_AT(wr_count, ib_uverbs_post_send);
+SF_NOTIFY_AT(wqe_size, ib_uverbs_post_send);
+SF_NOTIFY_AT(response, ib_uverbs_post_recv);
+SF_NOTIFY_AT(qp_handle, ib_uverbs_post_recv);
+SF_NOTIFY_AT(wr_count, ib_uverbs_post_recv);
+SF_NOTIFY_AT(wqe_size, ib_uverbs_post_recv);
+
+static void sf_start_queues(struct sf_qp *qp,
+			    const struct scalefabric_create_qp_resp *resp)
+{
+	qp->sq.ring = qp->sq_view.addr;
+	qp->sq.line = qp->line_view.addr;
+	qp->sq.doorbell = qp->sq_doorbell_view.addr;
+	qp->sq.head = resp->sq_start;
+	qp->sq.tail = resp->sq_start;
+	sf_init_notify(&qp->sq.notify, &qp->vqp.qp, IB_USER_VERBS_CMD_POST_SEND,
+		       sizeof(struct ib_uverbs_send_wr));
+
+	qp->rq.ring = qp->rq_view.addr;
+	qp->rq.doorbell = qp->rq_doorbell_view.addr;
+	qp->rq.head = resp->rq_start;
+	qp->rq.tail = resp->rq_start;
+	sf_init_notify(&qp->rq.notify, &qp->vqp.qp, IB_USER_VERBS_CMD_POST_RECV,
+		       sizeof(struct ib_uverbs_recv_wr));
+}
+
+/* ------------------------------------------------------------------------
+ * Create
+ */
+
+static void sf_fill_create_req(const struct sf_qp *qp,
+			       struct scalefabric_create_qp_req *req)
+{
+	req->sq.fd = -1;
+	req->line.fd = -1;
+	req->rq.fd = -1;
+	req->flags = SCALEFABRIC_QP_INLINE_RECV;
+	req->sq_log_depth = qp->sq.log_depth;
+	req->sq_log_stride = qp->sq.log_stride;
+	req->rq_log_depth = qp->rq.log_depth;
+	req->rq_log_stride = qp->rq.log_stride;
+}
+
+static int sf_cmd_create_qp(struct sf_context *ctx, struct sf_qp *qp,
+			    const struct ibv_qp_init_attr_ex *attr)
+{
+	struct ibv_qp_init_attr_ex core_attr = *attr;
+	struct sf_create_qp_resp resp = {};
+	struct sf_create_qp cmd = {};
+	int err;
+
+	core_attr.cap = qp->cap;
+	sf_fill_create_req(qp, &cmd.drv_payload);
+	err = ibv_cmd_create_qp_ex(&ctx->vctx.context, &qp->vqp, &core_attr,
+				   &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
+				   sizeof(resp));
+	if (err)
+		return err;
+
+	err = sf_map_qp(ctx, qp, &resp.drv_payload);
+	if (err) {
+		ibv_cmd_destroy_qp(&qp->vqp.qp);
+		return err;
+	}
+	sf_start_queues(qp, &resp.drv_payload);
+	return 0;
+}
+
+static int sf_build_qp(struct sf_context *ctx, struct sf_qp *qp,
+		       const struct ibv_qp_init_attr_ex *attr)
+{
+	int err;
+
+	err = sf_init_sq(&qp->sq);
+	if (err)
+		return err;
+	err = sf_init_rq(&qp->rq);
+	if (err)
+		goto err_sq;
+	err = sf_cmd_create_qp(ctx, qp, attr);
+	if (err)
+		goto err_rq;
+	sf_qp_attach(qp);
+	return 0;
+
+err_rq:
+	sf_fini_rq(&qp->rq);
+err_sq:
+	sf_fini_sq(&qp->sq);
+	return err;
+}
+
+static struct sf_qp *sf_new_qp(struct sf_context *ctx,
+			       const struct ibv_qp_init_attr_ex *attr)
+{
+	struct sf_qp *qp = calloc(1, sizeof(*qp));
+
+	if (!qp)
+		return NULL;
+	qp->cap = attr->cap;
+	sf_shape_sq(ctx, &qp->sq, &qp->cap);
+	sf_shape_rq(&qp->rq, &qp->cap);
+	qp->sq_sig_all = attr->sq_sig_all;
+	qp->sq_notify = ctx->sq_notify;
+	qp->rq_notify = ctx->rq_notify;
+	return qp;
+}
+
+struct ibv_qp *sf_create_qp_ex(struct ibv_context *context,
+			       struct ibv_qp_init_attr_ex *attr)
+{
+	struct sf_context *ctx = to_sf_context(context);
+	struct sf_qp *qp;
+	int err;
+
+	err = sf_check_qp_attr(attr);
+	if (!err)
+		err = sf_check_qp_cap(ctx, &attr->cap);
+	if (err)
+		goto err_check;
+
+	qp = sf_new_qp(ctx, attr);
+	if (!qp)
+		return NULL;
+	err = sf_build_qp(ctx, qp, attr);
+	if (err)
+		goto err_build;
+
+	attr->cap = qp->cap;
+	return &qp->vqp.qp;
+
+err_build:
+	free(qp);
+err_check:
+	errno = err;
+	return NULL;
+}
+
+struct ibv_qp *sf_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex ex = {
+		.qp_context = attr->qp_context,
+		.send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq,
+		.srq = attr->srq,
+		.cap = attr->cap,
+		.qp_type = attr->qp_type,
+		.sq_sig_all = attr->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd,
+	};
+	struct ibv_qp *qp = sf_create_qp_ex(pd->context, &ex);
+
+	if (qp)
+		attr->cap = ex.cap;
+	return qp;
+}
+
+/* ------------------------------------------------------------------------
+ * Query, modify, destroy
+ */
+
+int sf_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
+		struct ibv_qp_init_attr *init_attr)
+{
+	struct sf_qp *qp = to_sf_qp(ibqp);
+	struct ibv_query_qp cmd;
+	int err;
+
+	err = ibv_cmd_query_qp(ibqp, attr, attr_mask, init_attr, &cmd,
+			       sizeof(cmd));
+	if (err)
+		return err;
+
+	init_attr->cap = qp->cap;
+	init_attr->sq_sig_all = qp->sq_sig_all;
+	attr->cap = qp->cap;
+	return 0;
+}
+
+static int sf_cmd_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
+			    int attr_mask)
+{
+	struct ibv_modify_qp cmd = {};
+
+	return ibv_cmd_modify_qp(qp, attr, attr_mask, &cmd, sizeof(cmd));
+}
+
+/*
+ * Both queues are empty now.  Neither index ever goes back, so CQEs of the old
+ * life name indices that are not outstanding, and polling drops them.
+ */
+static void sf_empty_queues(struct sf_qp *qp)
+{
+	uint64_t word = __atomic_load_n(&qp->sq.line->word, __ATOMIC_ACQUIRE);
+
+	sf_lock_cqs(&qp->vqp.qp);
+	qp->sq.head = word & SF_LINE_INDEX_MASK;
+	qp->sq.tail = qp->sq.head;
+	qp->rq.tail = qp->rq.head;
+	sf_unlock_cqs(&qp->vqp.qp);
+}
+
+/* No poster between the device's new start and ours. */
+static int sf_reset_qp(struct sf_qp *qp, struct ibv_qp_attr *attr,
+		       int attr_mask)
+{
+	int err;
+
+	sf_lock(&qp->sq.lock);
+	sf_lock(&qp->rq.lock);
+	err = sf_cmd_modify_qp(&qp->vqp.qp, attr, attr_mask);
+	if (!err)
+		sf_empty_queues(qp);
+	sf_unlock(&qp->rq.lock);
+	sf_unlock(&qp->sq.lock);
+	return err;
+}
+
+int sf_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask)
+{
+	if ((attr_mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET)
+		return sf_reset_qp(to_sf_qp(ibqp), attr, attr_mask);
+	return sf_cmd_modify_qp(ibqp, attr, attr_mask);
+}
+
+int sf_destroy_qp(struct ibv_qp *ibqp)
+{
+	struct sf_context *ctx = to_sf_context(ibqp->context);
+	struct sf_qp *qp = to_sf_qp(ibqp);
+	int err;
+
+	err = ibv_cmd_destroy_qp(ibqp);
+	if (err)
+		return err;
+
+	sf_qp_detach(qp);
+	sf_unmap_qp(ctx, qp);
+	sf_fini_rq(&qp->rq);
+	sf_fini_sq(&qp->sq);
+	free(qp);
+	return 0;
+}

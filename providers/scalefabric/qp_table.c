@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <errno.h>
+#include <stdlib.h>
+
+#include <ccan/minmax.h>
+
+#include "scalefabric.h"
+
+#define SF_QP_TABLE_MIN 16U
+#define SF_QP_TABLE_MAX 4096U
+
+/* A CQ of few entries serves few QPs. */
+int sf_qp_table_init(struct sf_qp_table *table, uint32_t cq_depth)
+{
+	uint32_t n = min_t(uint32_t, cq_depth, SF_QP_TABLE_MAX);
+
+	n = max_t(uint32_t, n, SF_QP_TABLE_MIN);
+	table->buckets = calloc(n, sizeof(*table->buckets));
+	if (!table->buckets)
+		return ENOMEM;
+	table->mask = n - 1;
+	return 0;
+}
+
+void sf_qp_table_destroy(struct sf_qp_table *table)
+{
+	free(table->buckets);
+}
+
+/* Caller holds the CQ's lock. */
+struct sf_qp *sf_qp_table_find(const struct sf_qp_table *table, uint32_t qpn)
+{
+	struct sf_cq_link *link;
+
+	link = __atomic_load_n(&table->buckets[qpn & table->mask],
+			       __ATOMIC_ACQUIRE);
+	while (link && link->qp->vqp.qp.qp_num != qpn)
+		link = link->next;
+	return link ? link->qp : NULL;
+}
+
+/*
+ * In front: if the number is still here, its former owner is dead for the
+ * device and about to leave.  Stored such that even a poller without a lock
+ * walks a whole chain.
+ */
+static void sf_table_insert(struct sf_cq *cq, struct sf_cq_link *link,
+			    struct sf_qp *qp)
+{
+	struct sf_cq_link **head;
+
+	head = &cq->qps.buckets[qp->vqp.qp.qp_num & cq->qps.mask];
+	link->qp = qp;
+	link->next = *head;
+	__atomic_store_n(head, link, __ATOMIC_RELEASE);
+}
+
+static void sf_table_remove(struct sf_cq *cq, struct sf_cq_link *link)
+{
+	uint32_t qpn = link->qp->vqp.qp.qp_num;
+	struct sf_cq_link **p = &cq->qps.buckets[qpn & cq->qps.mask];
+
+	while (*p != link)
+		p = &(*p)->next;
+	*p = link->next;
+}
+
+/* Both CQs of a QP, the lower address first; either may be missing. */
+void sf_lock_cqs(struct ibv_qp *qp)
+{
+	struct ibv_cq *first = qp->send_cq, *second = qp->recv_cq;
+
+	if (first > second) {
+		first = qp->recv_cq;
+		second = qp->send_cq;
+	}
+	if (first && first != second)
+		sf_lock(&to_sf_cq(first)->lock);
+	if (second)
+		sf_lock(&to_sf_cq(second)->lock);
+}
+
+void sf_unlock_cqs(struct ibv_qp *qp)
+{
+	if (qp->send_cq)
+		sf_unlock(&to_sf_cq(qp->send_cq)->lock);
+	if (qp->recv_cq && qp->recv_cq != qp->send_cq)
+		sf_unlock(&to_sf_cq(qp->recv_cq)->lock);
+}
+
+void sf_qp_attach(struct sf_qp *qp)
+{
+	struct ibv_qp *ibqp = &qp->vqp.qp;
+	struct sf_context *ctx = to_sf_context(ibqp->context);
+
+	pthread_mutex_lock(&ctx->lock);
+	sf_lock_cqs(ibqp);
+	if (ibqp->send_cq)
+		sf_table_insert(to_sf_cq(ibqp->send_cq), &qp->send_link, qp);
+	if (ibqp->recv_cq && ibqp->recv_cq != ibqp->send_cq)
+		sf_table_insert(to_sf_cq(ibqp->recv_cq), &qp->recv_link, qp);
+	sf_unlock_cqs(ibqp);
+	pthread_mutex_unlock(&ctx->lock);
+}
+
+/* When this returns no poller looks at the QP, nor will one find it. */
+void sf_qp_detach(struct sf_qp *qp)
+{
+	struct ibv_qp *ibqp = &qp->vqp.qp;
+	struct sf_context *ctx = to_sf_context(ibqp->context);
+
+	pthread_mutex_lock(&ctx->lock);
+	sf_lock_cqs(ibqp);
+	if (ibqp->send_cq)
+		sf_table_remove(to_sf_cq(ibqp->send_cq), &qp->send_link);
+	if (ibqp->recv_cq && ibqp->recv_cq != ibqp->send_cq)
+		sf_table_remove(to_sf_cq(ibqp->recv_cq), &qp->recv_link);
+	sf_unlock_cqs(ibqp);
+	pthread_mutex_unlock(&ctx->lock);
+}

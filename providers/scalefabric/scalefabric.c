@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <ccan/minmax.h>
+
+#include "compat.h"
+#include "scalefabric.h"
+
+static int sf_query_device_ex(struct ibv_context *context,
+			      const struct ibv_query_device_ex_input *input,
+			      struct ibv_device_attr_ex *attr, size_t attr_size)
+{
+	struct ib_uverbs_ex_query_device_resp resp;
+	size_t resp_size = sizeof(resp);
+	uint64_t fw;
+	int ret;
+
+	ret = ibv_cmd_query_device_any(context, input, attr, attr_size, &resp,
+				       &resp_size);
+	if (ret)
+		return ret;
+
+	fw = resp.base.fw_ver;
+	snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver),
+		 "%" PRIu64 ".%" PRIu64 ".%" PRIu64, fw >> 32,
+		 fw >> 16 & 0xffff, fw & 0xffff);
+	return 0;
+}
+
+static int sf_query_port(struct ibv_context *context, uint8_t port,
+			 struct ibv_port_attr *attr)
+{
+	struct ibv_query_port cmd;
+
+	return ibv_cmd_query_port(context, port, attr, &cmd, sizeof(cmd));
+}
+
+static void sf_free_context(struct ibv_context *context)
+{
+	struct sf_context *ctx = to_sf_context(context);
+
+	pthread_mutex_destroy(&ctx->lock);
+	verbs_uninit_context(&ctx->vctx);
+	free(ctx);
+}
+
+static const struct verbs_context_ops sf_context_ops = {
+	.alloc_pd = sf_alloc_pd,
+	.create_cq = sf_create_cq,
+	.create_cq_ex = sf_create_cq_ex,
+	.create_qp = sf_create_qp,
+	.create_qp_ex = sf_create_qp_ex,
+	.dealloc_pd = sf_dealloc_pd,
+	.dereg_mr = sf_dereg_mr,
+	.destroy_cq = sf_destroy_cq,
+	.destroy_qp = sf_destroy_qp,
+	.free_context = sf_free_context,
+	.modify_qp = sf_modify_qp,
+	.poll_cq = sf_poll_cq,
+	.post_recv = sf_post_recv,
+	.post_send = sf_post_send,
+	.query_device_ex = sf_query_device_ex,
+	.query_port = sf_query_port,
+	.query_qp = sf_query_qp,
+	.reg_mr = sf_reg_mr,
+	.req_notify_cq = sf_req_notify_cq,
+	.resize_cq = sf_resize_cq,
+};
+
+/* Take over what the device says, within what this format can express. */
+static int sf_init_limits(struct sf_context *ctx,
+			  const struct scalefabric_alloc_ucontext_resp *resp)
+{
+	if (resp->hw_version != SF_HW_VERSION) {
+		verbs_err(&ctx->vctx, "device speaks version %u, not %u\n",
+			  resp->hw_version, SF_HW_VERSION);
+		return EPROTONOSUPPORT;
+	}
+	if (resp->sq_doorbell > SCALEFABRIC_DOORBELL_NOTIFY ||
+	    resp->rq_doorbell > SCALEFABRIC_DOORBELL_NOTIFY ||
+	    resp->cq_doorbell > SCALEFABRIC_DOORBELL_NOTIFY) {
+		verbs_err(&ctx->vctx, "unknown kind of doorbell\n");
+		return EPROTONOSUPPORT;
+	}
+
+	ctx->sq_notify = resp->sq_doorbell == SCALEFABRIC_DOORBELL_NOTIFY;
+	ctx->rq_notify = resp->rq_doorbell == SCALEFABRIC_DOORBELL_NOTIFY;
+	ctx->cq_notify = resp->cq_doorbell == SCALEFABRIC_DOORBELL_NOTIFY;
+	ctx->max_send_sge =
+		min_t(uint32_t, resp->max_send_sge, SF_MAX_SEND_SGE);
+	ctx->max_inline = min_t(uint32_t, resp->max_inline, SF_MAX_INLINE);
+	ctx->max_log_depth =
+		min_t(uint32_t, resp->max_log_depth, SF_MAX_LOG_DEPTH);
+	ctx->max_cq_log_depth =
+		min_t(uint32_t, resp->max_cq_log_depth, SF_MAX_CQ_LOG_DEPTH);
+	return 0;
+}
+
+static struct verbs_context *sf_alloc_context(struct ibv_device *device,
+					      int cmd_fd, void *private_data)
+{
+	struct sf_get_context_resp resp = {};
+	struct sf_get_context cmd = {};
+	struct sf_context *ctx;
+	int err;
+
+	(void)private_data;
+	ctx = verbs_init_and_alloc_context(device, cmd_fd, ctx, vctx,
+					   RDMA_DRIVER_UNKNOWN);
+	if (!ctx)
+		return NULL;
+
+	err = sf_cmd_get_context(&ctx->vctx, &cmd.ibv_cmd, sizeof(cmd),
+				 &resp.ibv_resp, sizeof(resp));
+	if (err)
+		goto err_uninit;
+	err = sf_init_limits(ctx, &resp.drv_payload);
+	if (err)
+		goto err_uninit;
+	err = pthread_mutex_init(&ctx->lock, NULL);
+	if (err)
+		goto err_uninit;
+
+	verbs_set_ops(&ctx->vctx, &sf_context_ops);
+	return &ctx->vctx;
+
+err_uninit:
+	verbs_uninit_context(&ctx->vctx);
+	free(ctx);
+	errno = err;
+	return NULL;
+}
+
+static struct verbs_device *sf_alloc_device(struct verbs_sysfs_dev *sysfs_dev)
+{
+	struct sf_device *dev = calloc(1, sizeof(*dev));
+
+	(void)sysfs_dev;
+	return dev ? &dev->vdev : NULL;
+}
+
+static void sf_uninit_device(struct verbs_device *vdev)
+{
+	free(container_of(vdev, struct sf_device, vdev));
+}
+
+static bool sf_match_device(struct verbs_sysfs_dev *sysfs_dev)
+{
+	return sysfs_dev->match && sf_layout_matches();
+}
+
+/*
+ * The software RNIC, and the InfiniBand controllers (PCI class 0207) of vendor
+ * SCALEFABRIC_PCI_VENDOR.
+ */
+static const struct verbs_match_ent sf_match_table[] = {
+	VERBS_MODALIAS_MATCH(SCALEFABRIC_MODALIAS_PREFIX "*", NULL),
+	VERBS_MODALIAS_MATCH("pci:v00001CB8d*sv*sd*bc02sc07i*", NULL),
+	{},
+};
+
+static const struct verbs_device_ops sf_device_ops = {
+	.name = "scalefabric",
+	.match_min_abi_version = SCALEFABRIC_ABI_VERSION,
+	.match_max_abi_version = SCALEFABRIC_ABI_VERSION,
+	.match_table = sf_match_table,
+	.match_device = sf_match_device,
+	.alloc_context = sf_alloc_context,
+	.alloc_device = sf_alloc_device,
+	.uninit_device = sf_uninit_device,
+};
+
+PROVIDER_DRIVER(scalefabric, sf_device_ops);

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef SF_SCALEFABRIC_H
+#define SF_SCALEFABRIC_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <ccan/container_of.h>
+#include <infiniband/driver.h>
+#include <scalefabric/sf_hw.h>
+#include <util/compiler.h>
+
+#include "abi.h"
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the rings are little-endian; nothing here swaps bytes"
+#endif
+
+/* A mapping of cmd_fd, shared by every region that names its key. */
+struct sf_map {
+	struct sf_map *next;
+	uint64_t key;
+	size_t length;
+	void *addr;
+	unsigned int refs;
+};
+
+/* A piece of a mapping in use; map is NULL while there is none. */
+struct sf_view {
+	struct sf_map *map;
+	void *addr;
+};
+
+struct sf_device {
+	struct verbs_device vdev;
+};
+
+struct sf_context {
+	struct verbs_context vctx;
+
+	/* Guards the list of mappings and changes of the CQs' QP tables. */
+	pthread_mutex_t lock;
+	struct sf_map *maps;
+
+	uint32_t max_send_sge;
+	uint32_t max_inline;
+	uint8_t max_log_depth;
+	uint8_t max_cq_log_depth;
+
+	/* Is the doorbell followed by a uverbs command? */
+	bool sq_notify;
+	bool rq_notify;
+	bool cq_notify;
+};
+
+struct sf_pd {
+	struct ibv_pd ibv_pd;
+	uint32_t pdn;
+};
+
+/* A spinlock, or nothing where the caller declared a single thread. */
+struct sf_lock {
+	pthread_spinlock_t spin;
+	bool needed;
+};
+
+struct sf_qp;
+
+/* A QP's place in the table of a CQ. */
+struct sf_cq_link {
+	struct sf_cq_link *next;
+	struct sf_qp *qp;
+};
+
+/*
+ * The QPs that complete into a CQ, by number.  A CQE finds its QP here, under
+ * the CQ's own lock: a QP that left the table is not touched by a poller, and a
+ * CQE that it left behind finds nothing.
+ */
+struct sf_qp_table {
+	struct sf_cq_link **buckets;
+	uint32_t mask;
+};
+
+struct sf_cq {
+	struct verbs_cq vcq;
+	struct sf_lock lock;
+
+	struct sf_cqe *ring;
+	uint8_t log_depth;
+	uint64_t consumer; /* index of the next CQE */
+	struct sf_cq_ctrl *ctrl;
+	uint64_t *doorbell;
+	bool notify;
+
+	/* The CQE that the extended poll stands at. */
+	const struct sf_cqe *cur;
+	uint64_t cur_word;
+
+	struct sf_qp_table qps;
+	struct sf_view ring_view;
+	struct sf_view ctrl_view;
+	struct sf_view doorbell_view;
+};
+
+/*
+ * The uverbs command that follows a doorbell store: POST_SEND or POST_RECV
+ * with no work request.  Built once; bad_wr is where the kernel may answer.
+ */
+struct sf_notify {
+	struct ib_uverbs_cmd_hdr hdr;
+	uint64_t response;
+	uint32_t qp_handle;
+	uint32_t wr_count;
+	uint32_t sge_count;
+	uint32_t wqe_size;
+	uint32_t bad_wr;
+};
+
+struct sf_send_shadow {
+	uint64_t wr_id;
+	uint64_t commit; /* until it is published */
+};
+
+/*
+ * Send queue.  Indices run from the device's start index and never repeat:
+ * tail <= index < head are outstanding.  head is moved by the poster before the
+ * commit words are stored, tail by the poller, so neither needs the other's
+ * lock.
+ */
+struct sf_sq {
+	struct sf_lock lock;
+	uint8_t *ring;
+	uint8_t log_depth;
+	uint8_t log_stride;
+	uint64_t head;
+	uint64_t tail;
+	struct sf_send_shadow *shadow;
+	uint64_t *doorbell;
+	struct sf_send_line *line;
+	struct sf_notify notify;
+};
+
+/* Receive queue; the value of the doorbell cell is the producer index. */
+struct sf_rq {
+	struct sf_lock lock;
+	uint8_t *ring;
+	uint8_t log_depth;
+	uint8_t log_stride;
+	uint64_t head;
+	uint64_t tail;
+	uint64_t *wr_ids;
+	uint64_t *doorbell;
+	struct sf_notify notify;
+};
+
+struct sf_qp {
+	struct verbs_qp vqp;
+	struct sf_sq sq;
+	struct sf_rq rq;
+	struct ibv_qp_cap cap;
+	bool sq_sig_all;
+	bool sq_notify;
+	bool rq_notify;
+	struct sf_cq_link send_link;
+	struct sf_cq_link recv_link; /* unused if both CQs are one */
+	struct sf_view sq_view;
+	struct sf_view line_view;
+	struct sf_view rq_view;
+	struct sf_view sq_doorbell_view;
+	struct sf_view rq_doorbell_view;
+};
+
+static inline struct sf_context *to_sf_context(struct ibv_context *context)
+{
+	return container_of(context, struct sf_context, vctx.context);
+}
+
+static inline struct sf_pd *to_sf_pd(struct ibv_pd *pd)
+{
+	return container_of(pd, struct sf_pd, ibv_pd);
+}
+
+static inline struct sf_cq *to_sf_cq(struct ibv_cq *cq)
+{
+	return container_of(cq, struct sf_cq, vcq.cq);
+}
+
+static inline struct sf_cq *to_sf_cq_ex(struct ibv_cq_ex *cq)
+{
+	return container_of(cq, struct sf_cq, vcq.cq_ex);
+}
+
+static inline struct sf_qp *to_sf_qp(struct ibv_qp *qp)
+{
+	return container_of(qp, struct sf_qp, vqp.qp);
+}
+
+static inline int sf_lock_init(struct sf_lock *lock, bool needed)
+{
+	lock->needed = needed;
+	return pthread_spin_init(&lock->spin, PTHREAD_PROCESS_PRIVATE);
+}
+
+static inline void sf_lock_destroy(struct sf_lock *lock)
+{
+	pthread_spin_destroy(&lock->spin);
+}
+
+static inline void sf_lock(struct sf_lock *lock)
+{
+	if (lock->needed)
+		pthread_spin_lock(&lock->spin);
+}
+
+static inline void sf_unlock(struct sf_lock *lock)
+{
+	if (lock->needed)
+		pthread_spin_unlock(&lock->spin);
+}
+
+/* Smallest n with 1 << n >= value, for 1 <= value <= 1 << 31. */
+static inline uint8_t sf_log2_up(uint32_t value)
+{
+	return value <= 1 ? 0 : 32 - __builtin_clz(value - 1);
+}
+
+static inline bool sf_outstanding(uint64_t index, uint64_t tail, uint64_t head)
+{
+	return index - tail < head - tail;
+}
+
+/* layout.c */
+bool sf_layout_matches(void);
+
+/* mem.c */
+int sf_map_region(struct sf_context *ctx,
+		  const struct scalefabric_region *region, size_t size,
+		  struct sf_view *view);
+void sf_unmap_region(struct sf_context *ctx, struct sf_view *view);
+
+/* pd.c */
+struct ibv_pd *sf_alloc_pd(struct ibv_context *context);
+int sf_dealloc_pd(struct ibv_pd *pd);
+
+/* mr.c */
+struct ibv_mr *sf_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
+			 uint64_t hca_va, int access);
+int sf_dereg_mr(struct verbs_mr *mr);
+
+/* cq.c */
+struct ibv_cq *sf_create_cq(struct ibv_context *context, int cqe,
+			    struct ibv_comp_channel *channel, int comp_vector);
+struct ibv_cq_ex *sf_create_cq_ex(struct ibv_context *context,
+				  struct ibv_cq_init_attr_ex *attr);
+int sf_resize_cq(struct ibv_cq *cq, int cqe);
+int sf_destroy_cq(struct ibv_cq *cq);
+
+/* poll.c */
+int sf_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
+int sf_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+void sf_cq_set_extended_poll(struct sf_cq *cq, uint64_t wc_flags);
+
+/* qp_table.c */
+int sf_qp_table_init(struct sf_qp_table *table, uint32_t cq_depth);
+void sf_qp_table_destroy(struct sf_qp_table *table);
+struct sf_qp *sf_qp_table_find(const struct sf_qp_table *table, uint32_t qpn);
+void sf_qp_attach(struct sf_qp *qp);
+void sf_qp_detach(struct sf_qp *qp);
+void sf_lock_cqs(struct ibv_qp *qp);
+void sf_unlock_cqs(struct ibv_qp *qp);
+
+/* qp.c */
+struct ibv_qp *sf_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
+struct ibv_qp *sf_create_qp_ex(struct ibv_context *context,
+			       struct ibv_qp_init_attr_ex *attr);
+int sf_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
+		struct ibv_qp_init_attr *init_attr);
+int sf_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask);
+int sf_destroy_qp(struct ibv_qp *qp);
+
+/* wr.c */
+int sf_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
+		 struct ibv_send_wr **bad_wr);
+int sf_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
+		 struct ibv_recv_wr **bad_wr);
+
+#endif

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Posting.  A chain is one batch: all bodies, one fence, all commit words with
+ * the first one last, one doorbell.  The device runs up to the first slot that
+ * is not committed, so it takes the whole batch or nothing yet.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "doorbell.h"
+
+#define SF_SUPPORTED_SEND_FLAGS                                    \
+	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | \
+	 IBV_SEND_INLINE)
+
+/* What a work request of some opcode is made of. */
+enum sf_wr_parts {
+	SF_WR_KNOWN = 1 << 0,
+	SF_WR_REMOTE = 1 << 1, /* remote address and rkey */
+	SF_WR_IMM = 1 << 2,
+	SF_WR_ATOMIC = 1 << 3, /* operands, and one SGE for the result */
+	SF_WR_INLINE = 1 << 4, /* the payload may be inline */
+};
+
+struct sf_wr_kind {
+	uint8_t opcode;
+	uint8_t parts;
+};
+
+static const struct sf_wr_kind sf_wr_kinds[] = {
+	[IBV_WR_RDMA_WRITE] = {SF_OP_WRITE,
+			       SF_WR_KNOWN | SF_WR_REMOTE | SF_WR_INLINE},
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = {SF_OP_WRITE_IMM,
+					SF_WR_KNOWN | SF_WR_REMOTE | SF_WR_IMM |
+						SF_WR_INLINE},
+	[IBV_WR_SEND] = {SF_OP_SEND, SF_WR_KNOWN | SF_WR_INLINE},
+	[IBV_WR_SEND_WITH_IMM] = {SF_OP_SEND_IMM,
+				  SF_WR_KNOWN | SF_WR_IMM | SF_WR_INLINE},
+	[IBV_WR_RDMA_READ] = {SF_OP_READ, SF_WR_KNOWN | SF_WR_REMOTE},
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = {SF_OP_ATOMIC_CAS,
+				       SF_WR_KNOWN | SF_WR_ATOMIC},
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {SF_OP_ATOMIC_FADD,
+					 SF_WR_KNOWN | SF_WR_ATOMIC},
+};
+
+static const struct sf_wr_kind *sf_wr_kind(enum ibv_wr_opcode opcode)
+{
+	size_t i = opcode;
+
+	if (i >= sizeof(sf_wr_kinds) / sizeof(sf_wr_kinds[0]) ||
+	    !(sf_wr_kinds[i].parts & SF_WR_KNOWN))
+		return NULL;
+	return &sf_wr_kinds[i];
+}
+
+static inline uint64_t sf_sq_mask(const struct sf_sq *sq)
+{
+	return (1ULL << sq->log_depth) - 1;
+}
+
+static inline struct sf_wqe *sf_sq_slot(const struct sf_sq *sq, uint64_t index)
+{
+	uint64_t slot = index & sf_sq_mask(sq);
+
+	return (struct sf_wqe *)(sq->ring + (slot << sq->log_stride));
+}
+
+static inline bool sf_sq_full(const struct sf_sq *sq, uint64_t index)
+{
+	uint64_t tail = __atomic_load_n(&sq->tail, __ATOMIC_ACQUIRE);
+
+	return index - tail >= 1ULL << sq->log_depth;
+}
+
+/* ------------------------------------------------------------------------
+ * One work request into its slot; the commit word stays as it is.
+ */
+
+static uint32_t sf_wqe_flags(const struct sf_qp *qp, unsigned int send_flags)
+{
+	uint32_t flags = 0;
+
+	if ((send_flags & IBV_SEND_SIGNALED) || qp->sq_sig_all)
+		flags |= SF_WQE_SIGNALED;
+	if (send_flags & IBV_SEND_FENCE)
+		flags |= SF_WQE_FENCE;
+	if (send_flags & IBV_SEND_SOLICITED)
+		flags |= SF_WQE_SOLICITED;
+	if (send_flags & IBV_SEND_INLINE)
+		flags |= SF_WQE_INLINE;
+	return flags;
+}
+
+static int sf_check_send_wr(const struct sf_qp *qp,
+			    const struct ibv_send_wr *wr, uint8_t parts)
+{
+	if (wr->send_flags & ~SF_SUPPORTED_SEND_FLAGS)
+		return EINVAL;
+	if ((wr->send_flags & IBV_SEND_INLINE) && !(parts & SF_WR_INLINE))
+		return EINVAL;
+	if ((parts & SF_WR_ATOMIC) && wr->num_sge != 1)
+		return EINVAL;
+	if (wr->num_sge < 0)
+		return EINVAL;
+	/* Inline data counts in bytes, however many pieces it comes in. */
+	if (!(wr->send_flags & IBV_SEND_INLINE) &&
+	    (uint32_t)wr->num_sge > qp->cap.max_send_sge)
+		return EINVAL;
+	return 0;
+}
+
+static int sf_put_inline(const struct sf_qp *qp, struct sf_wqe *wqe,
+			 const struct ibv_send_wr *wr)
+{
+	uint8_t *to = (uint8_t *)wqe + SF_SLOT_DATA;
+	uint32_t left = qp->cap.max_inline_data;
+	int i;
+
+	for (i = 0; i < wr->num_sge; i++) {
+		const struct ibv_sge *sge = &wr->sg_list[i];
+
+		if (sge->length > left)
+			return EINVAL;
+		memcpy(to, (const void *)(uintptr_t)sge->addr, sge->length);
+		to += sge->length;
+		left -= sge->length;
+	}
+	wqe->inline_len = qp->cap.max_inline_data - left;
+	return 0;
+}
+
+static void sf_put_sges(struct sf_sge *to, const struct ibv_sge *from, int n)
+{
+	int i;
+
+	for (i = 0; i < n; i++) {
+		to[i].addr = from[i].addr;
+		to[i].length = from[i].length;
+		to[i].lkey = from[i].lkey;
+	}
+}
+
+static void sf_put_atomic(struct sf_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	wqe->remote_addr = wr->wr.atomic.remote_addr;
+	wqe->rkey = wr->wr.atomic.rkey;
+	if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
+		wqe->arg0 = wr->wr.atomic.swap;
+		wqe->arg1 = wr->wr.atomic.compare_add;
+	} else {
+		wqe->arg0 = wr->wr.atomic.compare_add;
+	}
+}
+
+static void sf_put_address(struct sf_wqe *wqe, const struct ibv_send_wr *wr,
+			   uint8_t parts)
+{
+	if (parts & SF_WR_REMOTE) {
+		wqe->remote_addr = wr->wr.rdma.remote_addr;
+		wqe->rkey = wr->wr.rdma.rkey;
+	}
+	if (parts & SF_WR_IMM)
+		wqe->imm = wr->imm_data;
+	if (parts & SF_WR_ATOMIC)
+		sf_put_atomic(wqe, wr);
+}
+
+/* Fills slot and shadow of @index. */
+static int sf_build_wqe(struct sf_qp *qp, uint64_t index,
+			const struct ibv_send_wr *wr)
+{
+	const struct sf_wr_kind *kind = sf_wr_kind(wr->opcode);
+	struct sf_wqe *wqe = sf_sq_slot(&qp->sq, index);
+	struct sf_send_shadow *shadow;
+	uint32_t n_sge = 0;
+	int err;
+
+	if (unlikely(!kind))
+		return EINVAL;
+	err = sf_check_send_wr(qp, wr, kind->parts);
+	if (unlikely(err))
+		return err;
+
+	if (wr->send_flags & IBV_SEND_INLINE) {
+		err = sf_put_inline(qp, wqe, wr);
+		if (unlikely(err))
+			return err;
+	} else {
+		n_sge = wr->num_sge;
+		sf_put_sges(&wqe->sge0, wr->sg_list, n_sge);
+	}
+	sf_put_address(wqe, wr, kind->parts);
+
+	shadow = &qp->sq.shadow[index & sf_sq_mask(&qp->sq)];
+	shadow->wr_id = wr->wr_id;
+	shadow->commit =
+		sf_commit(kind->opcode, n_sge, sf_wqe_flags(qp, wr->send_flags),
+			  index, qp->sq.log_depth);
+	return 0;
+}
+
+/* ------------------------------------------------------------------------
+ * The batch
+ */
+
+static inline void sf_store_commit(const struct sf_sq *sq, uint64_t index)
+{
+	sf_store_release(&sf_sq_slot(sq, index)->commit,
+			 sq->shadow[index & sf_sq_mask(sq)].commit);
+}
+
+/*
+ * Make [head, end) real.  The head moves first: a completion may be polled
+ * before the last store here is done, and must find its index outstanding.
+ */
+static void sf_sq_publish(struct sf_sq *sq, uint64_t end)
+{
+	uint64_t first = sq->head, index;
+
+	__atomic_store_n(&sq->head, end, __ATOMIC_RELAXED);
+	sf_publish_fence();
+	for (index = first + 1; index != end; index++)
+		sf_store_commit(sq, index);
+	sf_store_commit(sq, first);
+	sf_ring(sq->doorbell, end);
+}
+
+static inline bool sf_may_send(const struct ibv_qp *qp)
+{
+	return qp->state != IBV_QPS_RESET && qp->state != IBV_QPS_INIT;
+}
+
+/* Builds as much of the chain as is right; @end is behind the last one. */
+static int sf_build_chain(struct sf_qp *qp, struct ibv_send_wr *wr,
+			  struct ibv_send_wr **bad_wr, uint64_t *end)
+{
+	int err = 0;
+
+	for (; wr; wr = wr->next) {
+		if (unlikely(!sf_may_send(&qp->vqp.qp)))
+			err = EINVAL;
+		else if (unlikely(sf_sq_full(&qp->sq, *end)))
+			err = ENOMEM;
+		else
+			err = sf_build_wqe(qp, *end, wr);
+		if (unlikely(err)) {
+			*bad_wr = wr;
+			break;
+		}
+		++*end;
+	}
+	return err;
+}
+
+int sf_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
+		 struct ibv_send_wr **bad_wr)
+{
+	struct sf_qp *qp = to_sf_qp(ibqp);
+	struct sf_sq *sq = &qp->sq;
+	bool posted;
+	uint64_t end;
+	int err;
+
+	sf_lock(&sq->lock);
+	end = sq->head;
+	err = sf_build_chain(qp, wr, bad_wr, &end);
+	posted = end != sq->head;
+	if (likely(posted))
+		sf_sq_publish(sq, end);
+	sf_unlock(&sq->lock);
+
+	if (posted && qp->sq_notify)
+		sf_notify_device(ibqp->context, &sq->notify);
+	return err;
+}
+
+/* ------------------------------------------------------------------------
+ * Receive
+ */
+
+static inline bool sf_rq_full(const struct sf_rq *rq, uint64_t index)
+{
+	uint64_t tail = __atomic_load_n(&rq->tail, __ATOMIC_ACQUIRE);
+
+	return index - tail >= 1ULL << rq->log_depth;
+}
+
+static void sf_put_desc(struct sf_rq *rq, uint64_t index,
+			const struct ibv_recv_wr *wr)
+{
+	uint64_t slot = index & ((1ULL << rq->log_depth) - 1);
+	struct sf_rq_desc *desc =
+		(struct sf_rq_desc *)(rq->ring + (slot << rq->log_stride));
+
+	desc->cookie = index;
+	desc->n_sge = wr->num_sge;
+	desc->reserved0 = 0;
+	desc->reserved1 = 0;
+	sf_put_sges((struct sf_sge *)(desc + 1), wr->sg_list, wr->num_sge);
+	rq->wr_ids[slot] = wr->wr_id;
+}
+
+static int sf_build_recv(struct sf_qp *qp, uint64_t index,
+			 const struct ibv_recv_wr *wr)
+{
+	if (unlikely(qp->vqp.qp.state == IBV_QPS_RESET))
+		return EINVAL;
+	if (unlikely(wr->num_sge < 0 ||
+		     (uint32_t)wr->num_sge > qp->cap.max_recv_sge))
+		return EINVAL;
+	if (unlikely(sf_rq_full(&qp->rq, index)))
+		return ENOMEM;
+
+	sf_put_desc(&qp->rq, index, wr);
+	return 0;
+}
+
+static int sf_build_recv_chain(struct sf_qp *qp, struct ibv_recv_wr *wr,
+			       struct ibv_recv_wr **bad_wr, uint64_t *end)
+{
+	int err = 0;
+
+	for (; wr; wr = wr->next) {
+		err = sf_build_recv(qp, *end, wr);
+		if (unlikely(err)) {
+			*bad_wr = wr;
+			break;
+		}
+		++*end;
+	}
+	return err;
+}
+
+/* The doorbell is the producer index itself, so it is stored under the lock. */
+static void sf_rq_publish(struct sf_rq *rq, uint64_t end)
+{
+	__atomic_store_n(&rq->head, end, __ATOMIC_RELAXED);
+	sf_ring(rq->doorbell, end);
+}
+
+int sf_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
+		 struct ibv_recv_wr **bad_wr)
+{
+	struct sf_qp *qp = to_sf_qp(ibqp);
+	struct sf_rq *rq = &qp->rq;
+	bool posted;
+	uint64_t end;
+	int err;
+
+	sf_lock(&rq->lock);
+	end = rq->head;
+	err = sf_build_recv_chain(qp, wr, bad_wr, &end);
+	posted = end != rq->head;
+	if (likely(posted))
+		sf_rq_publish(rq, end);
+	sf_unlock(&rq->lock);
+
+	if (posted && qp->rq_notify)
+		sf_notify_device(ibqp->context, &rq->notify);
+	return err;
+}

@@ -1,0 +1,594 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The arena's tables: format, attach, numbers, protection domains, memory
+ * regions; entry points of the data path; timers; counters.
+ */
+#include "rnic/internal.h"
+
+/* ---- format and attach ---------------------------------------------- */
+
+static void set_view(struct rnic *r, void *base, uint64_t size,
+		     const struct rnic_host_ops *ops, void *host)
+{
+	*r = (struct rnic){
+		.sh = base,
+		.size = size,
+		.ops = ops,
+		.host = host,
+		.links = {[RNIC_LINK_DIRECT] = &rnic_link_direct,
+			  [RNIC_LINK_WIRE] = &rnic_link_direct},
+	};
+}
+
+static void put_be64(uint8_t *to, uint64_t v)
+{
+	int i;
+
+	for (i = 0; i < 8; i++)
+		to[i] = v >> (56 - 8 * i);
+}
+
+static void init_port(struct rnic_port_info *p, const struct rnic_config *c,
+		      uint64_t guid, uint32_t lid)
+{
+	bool ib = c->link_layer == RNIC_INFINIBAND;
+
+	p->link_layer = c->link_layer;
+	p->state = 4; /* active */
+	p->mtu = c->mtu;
+	p->max_mtu = RNIC_MTU_4096;
+	p->guid = guid;
+	if (!ib)
+		return; /* GIDs come from the host's interface */
+	p->lid = lid;
+	p->sm_lid = 1;
+	put_be64(p->gid[0], 0xfe80000000000000ull);
+	put_be64(p->gid[0] + 8, guid);
+	p->gids = 1;
+}
+
+static void init_device(struct rnic_device *d, const struct rnic_config *c,
+			uint32_t index)
+{
+	char *name = d->info.name;
+	size_t n = strnlen(c->name, sizeof(c->name) - 2);
+	uint32_t port;
+
+	memcpy(name, c->name, n);
+	name[n] = '0' + index;
+	d->info.ports = c->ports;
+	d->info.node_guid = c->guid + index * 16;
+	d->info.sys_image_guid = c->guid;
+	for (port = 0; port < c->ports; port++)
+		init_port(&d->port[port].info, c,
+			  d->info.node_guid + 1 + port,
+			  1 + index * c->ports + port);
+}
+
+int rnic_create(struct rnic *r, void *base, uint64_t size,
+		const struct rnic_config *config,
+		const struct rnic_host_ops *ops, void *host)
+{
+	uint32_t i;
+
+	if (size < RNIC_ARENA_DYNAMIC || !config->devices ||
+	    config->devices > RNIC_MAX_DEVICES || !config->ports ||
+	    config->ports > RNIC_MAX_PORTS || config->mtu < RNIC_MTU_256 ||
+	    config->mtu > RNIC_MTU_4096)
+		return EINVAL;
+	set_view(r, base, size, ops, host);
+	r->sh->version = RNIC_STATE_VERSION;
+	r->sh->size_of_state = sizeof(struct rnic_shared);
+	r->sh->arena_size = size;
+	r->sh->devices = config->devices;
+	for (i = 0; i < config->devices; i++)
+		init_device(&r->sh->device[i], config, i);
+	for (i = 0; i < RNIC_ATOMIC_LOCKS; i++)
+		ops->lock_init(host, &r->sh->atomic_lock[i]);
+	store_release(&r->sh->magic, RNIC_MAGIC);
+	return 0;
+}
+
+int rnic_attach(struct rnic *r, void *base, uint64_t size,
+		const struct rnic_host_ops *ops, void *host)
+{
+	const struct rnic_shared *sh = base;
+
+	if (size < RNIC_ARENA_DYNAMIC || load_acquire(&sh->magic) != RNIC_MAGIC ||
+	    sh->version != RNIC_STATE_VERSION ||
+	    sh->size_of_state != sizeof(*sh) || sh->arena_size != size)
+		return EPROTO;
+	set_view(r, base, size, ops, host);
+	return 0;
+}
+
+int rnic_port_add_gid(struct rnic *r, uint32_t dev, uint32_t port,
+		      const uint8_t gid[16])
+{
+	struct rnic_port_info *p;
+
+	if (dev >= r->sh->devices || !port ||
+	    port > r->sh->device[dev].info.ports)
+		return EINVAL;
+	p = &r->sh->device[dev].port[port - 1].info;
+	if (p->gids >= RNIC_MAX_GIDS)
+		return ENOSPC;
+	memcpy(p->gid[p->gids], gid, 16);
+	store_release(&p->gids, p->gids + 1);
+	return 0;
+}
+
+/* ---- numbers -------------------------------------------------------- */
+
+int rnic_pool_take(struct rnic *r, struct rnic_pool *pool, uint32_t size,
+		   bool (*live)(const struct rnic *r, uint32_t i),
+		   uint32_t *index)
+{
+	uint32_t i, at = pool->next % size;
+
+	for (i = 0; i < size; i++, at = (at + 1) % size) {
+		if (live(r, at))
+			continue;
+		*index = at;
+		pool->next = (at + 1) % size;
+		pool->used++;
+		if (pool->high <= at)
+			pool->high = at + 1;
+		return 0;
+	}
+	return ENOMEM;
+}
+
+/* ---- protection domains --------------------------------------------- */
+
+static bool pd_live(const struct rnic *r, uint32_t i)
+{
+	return i == 0 || r->sh->pd[i].live;
+}
+
+int rnic_pd_create(struct rnic *r, uint32_t ctx, uint32_t dev, uint32_t *pdn)
+{
+	int err;
+
+	if (dev >= r->sh->devices)
+		return EINVAL;
+	err = rnic_pool_take(r, &r->sh->pds, RNIC_MAX_PD, pd_live, pdn);
+	if (!err)
+		r->sh->pd[*pdn] = (struct rnic_pd){1, ctx, dev, 0};
+	return err;
+}
+
+static struct rnic_pd *pd_get(struct rnic *r, uint32_t ctx, uint32_t pdn)
+{
+	struct rnic_pd *pd = &r->sh->pd[pdn % RNIC_MAX_PD];
+
+	return pdn < RNIC_MAX_PD && pd->live && pd->ctx == ctx ? pd : NULL;
+}
+
+int rnic_pd_destroy(struct rnic *r, uint32_t ctx, uint32_t pdn)
+{
+	struct rnic_pd *pd = pd_get(r, ctx, pdn);
+
+	if (!pd)
+		return EINVAL;
+	if (pd->users)
+		return EBUSY;
+	pd->live = 0;
+	r->sh->pds.used--;
+	return 0;
+}
+
+/* ---- memory regions ------------------------------------------------- */
+
+static bool mr_live(const struct rnic *r, uint32_t i)
+{
+	return i == 0 || r->sh->mr[i].live;
+}
+
+static bool mr_attr_ok(const struct rnic *r, const struct rnic_mr_attr *a)
+{
+	uint64_t end = a->addr;
+	uint32_t i;
+
+	if (a->addr + a->len < a->addr || a->iova + a->len < a->iova ||
+	    a->nseg > RNIC_MR_SEGS)
+		return false;
+	/* IBTA vol. 1, 10.6.3.1: no remote write without local write. */
+	if (a->access & (RNIC_REMOTE_WRITE | RNIC_REMOTE_ATOMIC) &&
+	    !(a->access & RNIC_LOCAL_WRITE))
+		return false;
+	for (i = 0; i < a->nseg; i++) {
+		const struct rnic_mr_seg *seg = &a->seg[i];
+
+		if (seg->va < end || seg->va + seg->len < seg->va ||
+		    seg->va + seg->len > a->addr + a->len ||
+		    seg->off < RNIC_ARENA_DYNAMIC ||
+		    !rnic_in_arena(r, seg->off, seg->len))
+			return false;
+		end = seg->va + seg->len;
+	}
+	return true;
+}
+
+int rnic_mr_create(struct rnic *r, uint32_t ctx,
+		   const struct rnic_mr_attr *attr, uint32_t *key)
+{
+	struct rnic_pd *pd = pd_get(r, ctx, attr->pdn);
+	struct rnic_mr *mr;
+	uint32_t index, tag;
+	int err;
+
+	if (!pd || !mr_attr_ok(r, attr))
+		return EINVAL;
+	err = rnic_pool_take(r, &r->sh->mrs, RNIC_MAX_MR, mr_live, &index);
+	if (err)
+		return err;
+	mr = &r->sh->mr[index];
+	tag = (SF_KEY_TAG(mr->last_key) + 1) & ((1u << SF_KEY_TAG_BITS) - 1);
+	*key = index << SF_KEY_TAG_BITS | tag;
+	mr->last_key = *key;
+	mr->live = 1;
+	mr->pdn = attr->pdn;
+	mr->access = attr->access;
+	mr->ctx = ctx;
+	mr->space = attr->space;
+	mr->nseg = attr->nseg;
+	mr->iova = attr->iova;
+	mr->len = attr->len;
+	mr->addr = attr->addr;
+	memcpy(mr->seg, attr->seg, sizeof(mr->seg));
+	pd->users++;
+	store_release(&mr->key, *key);
+	return 0;
+}
+
+/*
+ * Whoever found the region valid holds a lock of a QP of its protection
+ * domain: after each of them was ours for a moment, nobody uses it.
+ */
+static bool mr_quiesce(struct rnic *r, uint32_t pdn)
+{
+	uint32_t i;
+
+	for (i = 0; i < r->sh->qps.high; i++) {
+		struct rnic_qp *qp = &r->sh->qp[i];
+
+		if (!load_acquire(&qp->qpn) || qp->init.pdn != pdn)
+			continue;
+		if (!rnic_requester_lock(r, qp))
+			return false;
+		r->ops->unlock(r->host, &qp->req.lock);
+		if (!rnic_responder_lock(r, qp))
+			return false;
+		r->ops->unlock(r->host, &qp->resp.lock);
+	}
+	return true;
+}
+
+int rnic_mr_destroy(struct rnic *r, uint32_t ctx, uint32_t key)
+{
+	uint32_t index = SF_KEY_INDEX(key);
+	struct rnic_mr *mr = &r->sh->mr[index % RNIC_MAX_MR];
+
+	if (index >= RNIC_MAX_MR || !mr->live || mr->last_key != key ||
+	    mr->ctx != ctx)
+		return EINVAL;
+	__atomic_store_n(&mr->key, 0, __ATOMIC_SEQ_CST);
+	if (!mr_quiesce(r, mr->pdn))
+		return EBUSY;
+	mr->live = 0;
+	r->sh->pd[mr->pdn % RNIC_MAX_PD].users--;
+	r->sh->mrs.used--;
+	return 0;
+}
+
+/* ---- the end of a context ------------------------------------------- */
+
+void rnic_ctx_reap(struct rnic *r, uint32_t ctx)
+{
+	uint32_t i, n;
+
+	for (i = 0; i < r->sh->qps.high; i++)
+		if (r->sh->qp[i].qpn && r->sh->qp[i].ctx == ctx)
+			rnic_qp_destroy(r, ctx, r->sh->qp[i].qpn, &n);
+	for (i = 0; i < r->sh->cqs.high; i++)
+		if (r->sh->cq[i].live && r->sh->cq[i].ctx == ctx)
+			rnic_cq_destroy(r, ctx, i, &n, &n);
+	for (i = 0; i < r->sh->mrs.high; i++)
+		if (r->sh->mr[i].live && r->sh->mr[i].ctx == ctx)
+			rnic_mr_destroy(r, ctx, r->sh->mr[i].last_key);
+	for (i = 0; i < r->sh->pds.high; i++)
+		if (r->sh->pd[i].live && r->sh->pd[i].ctx == ctx)
+			rnic_pd_destroy(r, ctx, i);
+}
+
+void rnic_repair(struct rnic *r)
+{
+	struct rnic_call call;
+	uint32_t i;
+
+	rnic_call_begin(&call, r);
+	for (i = 0; i < r->sh->qps.high; i++) {
+		struct rnic_qp *qp = &r->sh->qp[i];
+
+		if (!load_acquire(&qp->qpn))
+			continue;
+		rnic_requester_kick(&call, qp, RNIC_MARK_RING);
+		if (rnic_responder_lock(r, qp))
+			rnic_responder_unlock(&call, qp);
+		if (load_acquire(&qp->state) == RNIC_ERR)
+			rnic_responder_kick(&call, qp);
+		rnic_call_end(&call);
+	}
+	for (i = 0; i < r->sh->cqs.high; i++) {
+		rnic_cq_repair_events(&call, i);
+		rnic_call_end(&call);
+	}
+}
+
+/* ---- one call ------------------------------------------------------- */
+
+void rnic_call_begin(struct rnic_call *call, struct rnic *r)
+{
+	call->r = r;
+	call->events = 0;
+	call->kicks = 0;
+}
+
+void rnic_call_event(struct rnic_call *call, uint32_t type, uint32_t ctx,
+		     uint64_t element)
+{
+	/* Never full: every loop stops at rnic_call_crowded(). */
+	if (call->events < RNIC_CALL_EVENTS)
+		call->event[call->events++] = (struct rnic_event){
+			.type = type,
+			.ctx = ctx,
+			.element = element,
+		};
+}
+
+void rnic_call_flush_qp(struct rnic_call *call, struct rnic_qp *qp)
+{
+	uint32_t i;
+
+	for (i = 0; i < call->kicks; i++)
+		if (call->kick[i] == qp->qpn)
+			return;
+	if (call->kicks < RNIC_CALL_KICKS)
+		call->kick[call->kicks++] = qp->qpn;
+}
+
+static void raise(struct rnic *r, const struct rnic_event *event)
+{
+	struct rnic_cq *cq;
+
+	r->ops->event(r->host, event);
+	if (event->type != RNIC_EVENT_COMPLETION)
+		return;
+	cq = rnic_cq_get(r, event->cqn);
+	if (cq)
+		store_release(&cq->pending, 0);
+}
+
+void rnic_call_end(struct rnic_call *call)
+{
+	struct rnic *r = call->r;
+
+	while (call->events || call->kicks) {
+		struct rnic_qp *qp;
+
+		if (call->events) {
+			struct rnic_event event =
+				call->event[--call->events];
+
+			raise(r, &event);
+			continue;
+		}
+		qp = rnic_qp_get(r, call->kick[--call->kicks]);
+		if (!qp)
+			continue;
+		rnic_requester_kick(call, qp, RNIC_MARK_RING);
+		rnic_responder_kick(call, qp);
+	}
+}
+
+/* ---- data path entry ------------------------------------------------ */
+
+void rnic_sq_ring(struct rnic *r, uint32_t qpn)
+{
+	struct rnic_qp *qp = rnic_qp_get(r, qpn);
+	struct rnic_call call;
+
+	if (unlikely(!qp))
+		return;
+	rnic_call_begin(&call, r);
+	rnic_requester_kick(&call, qp, RNIC_MARK_RING);
+	if (unlikely(call.events || call.kicks))
+		rnic_call_end(&call);
+}
+
+void rnic_rq_ring(struct rnic *r, uint32_t qpn)
+{
+	struct rnic_qp *qp = rnic_qp_get(r, qpn), *peer;
+	struct rnic_call call;
+
+	if (unlikely(!qp))
+		return;
+	/* The producer index is out before the flag is read. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (likely(!load_relaxed(&qp->resp.rnr_waiter) &&
+		   load_acquire(&qp->state) != RNIC_ERR))
+		return;
+	rnic_call_begin(&call, r);
+	if (load_acquire(&qp->state) == RNIC_ERR)
+		rnic_responder_kick(&call, qp);
+	if (__atomic_exchange_n(&qp->resp.rnr_waiter, 0, __ATOMIC_SEQ_CST)) {
+		peer = rnic_qp_get(r, qp->attr.dest_qpn);
+		if (peer)
+			rnic_requester_kick(&call, peer, RNIC_MARK_RNR_OVER);
+	}
+	rnic_call_end(&call);
+}
+
+/* ---- timers --------------------------------------------------------- */
+
+void rnic_timer_arm(struct rnic *r, struct rnic_qp *qp, uint64_t deadline)
+{
+	uint32_t i = qp - r->sh->qp;
+
+	store_release(&qp->req.deadline, deadline);
+	__atomic_fetch_or(&r->sh->timer_bits[i / 64], 1ull << (i % 64),
+			  __ATOMIC_SEQ_CST);
+	r->ops->timer(r->host, deadline);
+}
+
+static uint64_t tick_qp(struct rnic *r, uint32_t i, uint64_t now)
+{
+	struct rnic_qp *qp = &r->sh->qp[i];
+	uint64_t deadline = load_acquire(&qp->req.deadline);
+	struct rnic_call call;
+
+	if (load_acquire(&qp->qpn) && deadline > now)
+		return deadline;
+	__atomic_fetch_and(&r->sh->timer_bits[i / 64], ~(1ull << (i % 64)),
+			   __ATOMIC_SEQ_CST);
+	if (!load_acquire(&qp->qpn))
+		return UINT64_MAX;
+	rnic_call_begin(&call, r);
+	rnic_requester_kick(&call, qp, RNIC_MARK_RING);
+	if (load_acquire(&qp->state) == RNIC_ERR)
+		rnic_responder_kick(&call, qp);
+	rnic_call_end(&call);
+	/* Armed again meanwhile? */
+	if (load_acquire(&r->sh->timer_bits[i / 64]) & 1ull << (i % 64))
+		return load_acquire(&qp->req.deadline);
+	return UINT64_MAX;
+}
+
+uint64_t rnic_tick(struct rnic *r, uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+	uint32_t w, words = (r->sh->qps.high + 63) / 64;
+
+	for (w = 0; w < words && w < RNIC_MAX_QP / 64; w++) {
+		uint64_t bits = load_acquire(&r->sh->timer_bits[w]);
+
+		while (bits) {
+			uint32_t i = w * 64 + __builtin_ctzll(bits);
+			uint64_t at = tick_qp(r, i, now);
+
+			if (at < next)
+				next = at;
+			bits &= bits - 1;
+		}
+	}
+	return next;
+}
+
+/* ---- what others look at -------------------------------------------- */
+
+uint32_t rnic_devices(const struct rnic *r)
+{
+	return r->sh->devices;
+}
+
+int rnic_device_info(const struct rnic *r, uint32_t dev,
+		     struct rnic_device_info *info)
+{
+	if (dev >= r->sh->devices)
+		return EINVAL;
+	*info = r->sh->device[dev].info;
+	return 0;
+}
+
+int rnic_port_info(const struct rnic *r, uint32_t dev, uint32_t port,
+		   struct rnic_port_info *info)
+{
+	if (dev >= r->sh->devices || !port ||
+	    port > r->sh->device[dev].info.ports)
+		return EINVAL;
+	*info = r->sh->device[dev].port[port - 1].info;
+	return 0;
+}
+
+void rnic_counters_add(struct rnic_counters *sum,
+		       const struct rnic_counters *add)
+{
+#define X(name) sum->name += load_relaxed(&add->name);
+	RNIC_COUNTERS(X)
+#undef X
+}
+
+void rnic_port_counters(const struct rnic *r, uint32_t dev, uint32_t port,
+			struct rnic_counters *sum)
+{
+	uint32_t i;
+
+	memset(sum, 0, sizeof(*sum));
+	if (dev >= r->sh->devices || !port ||
+	    port > r->sh->device[dev].info.ports)
+		return;
+	*sum = r->sh->device[dev].port[port - 1].counters;
+	for (i = 0; i < r->sh->qps.high && i < RNIC_MAX_QP; i++) {
+		const struct rnic_qp *qp = &r->sh->qp[i];
+
+		if (!load_acquire(&qp->qpn) || qp->init.dev != dev ||
+		    qp->attr.port_num != port)
+			continue;
+		rnic_counters_add(sum, &qp->req.counters);
+		rnic_counters_add(sum, &qp->resp.counters);
+	}
+}
+
+static uint64_t doorbell_value(const struct rnic *r, uint64_t off)
+{
+	return rnic_in_arena(r, off, 8) ?
+		       load_acquire((uint64_t *)rnic_at(r, off)) :
+		       0;
+}
+
+bool rnic_qp_next(const struct rnic *r, uint32_t *it, struct rnic_qp_info *info)
+{
+	for (; *it < r->sh->qps.high && *it < RNIC_MAX_QP; ++*it) {
+		const struct rnic_qp *qp = &r->sh->qp[*it];
+
+		if (!load_acquire(&qp->qpn))
+			continue;
+		memset(info, 0, sizeof(*info));
+		info->qpn = qp->qpn;
+		info->ctx = qp->ctx;
+		info->dev = qp->init.dev;
+		info->type = qp->init.type;
+		info->state = load_acquire(&qp->state);
+		info->dest_qpn = qp->attr.dest_qpn;
+		info->sq_head = qp->req.una[qp->req.una_sel & 1].index;
+		info->rq_head = qp->resp.rq_head;
+		info->sq_posted = doorbell_value(r, qp->sq_doorbell);
+		info->rq_posted = doorbell_value(r, qp->rq_doorbell);
+		rnic_counters_add(&info->counters, &qp->req.counters);
+		rnic_counters_add(&info->counters, &qp->resp.counters);
+		++*it;
+		return true;
+	}
+	return false;
+}
+
+void rnic_count_objects(const struct rnic *r, uint32_t dev,
+			struct rnic_objects *n)
+{
+	const struct rnic_shared *sh = r->sh;
+	uint32_t i;
+
+	memset(n, 0, sizeof(*n));
+	for (i = 0; i < sh->pds.high && i < RNIC_MAX_PD; i++)
+		n->pds += sh->pd[i].live && (dev == ~0u || sh->pd[i].dev == dev);
+	for (i = 0; i < sh->mrs.high && i < RNIC_MAX_MR; i++)
+		n->mrs += sh->mr[i].live &&
+			  (dev == ~0u ||
+			   sh->pd[sh->mr[i].pdn % RNIC_MAX_PD].dev == dev);
+	for (i = 0; i < sh->cqs.high && i < RNIC_MAX_CQ; i++)
+		n->cqs += sh->cq[i].live && (dev == ~0u || sh->cq[i].dev == dev);
+	for (i = 0; i < sh->qps.high && i < RNIC_MAX_QP; i++)
+		n->qps += sh->qp[i].qpn &&
+			  (dev == ~0u || sh->qp[i].init.dev == dev);
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Completion queues: the producer's side and the arming of events. */
+#include "rnic/internal.h"
+
+static struct sf_cqe *cq_slot(const struct rnic *r, const struct rnic_cq *cq,
+			      uint64_t index)
+{
+	uint64_t off = cq->ring + ((index & ((1ull << cq->log_depth) - 1)) << 6);
+
+	return rnic_in_arena(r, off, sizeof(struct sf_cqe)) ? rnic_at(r, off) :
+							      NULL;
+}
+
+static struct sf_cq_ctrl *cq_ctrl(const struct rnic *r,
+				  const struct rnic_cq *cq)
+{
+	return rnic_in_arena(r, cq->ctrl, sizeof(struct sf_cq_ctrl)) ?
+		       rnic_at(r, cq->ctrl) :
+		       NULL;
+}
+
+static bool slot_written(const struct rnic_cq *cq, const struct sf_cqe *slot,
+			 uint64_t index)
+{
+	return sf_cqe_lap(load_acquire(&slot->word)) ==
+	       (sf_lap(index, cq->log_depth) & 0xff);
+}
+
+/* IBTA vol. 1, 11.4.2.2: errors wake those who wait for solicited ones, too. */
+static bool is_solicited(uint64_t word)
+{
+	return sf_cqe_flags(word) & SF_CQE_SOLICITED || sf_cqe_status(word);
+}
+
+/* The last holder died: a CQE that is complete counts. */
+static void cq_repair(const struct rnic *r, struct rnic_cq *cq)
+{
+	struct sf_cqe *slot = cq_slot(r, cq, cq->producer);
+
+	if (slot && slot_written(cq, slot, cq->producer)) {
+		if (is_solicited(slot->word))
+			cq->solicited = cq->producer + 1;
+		store_release(&cq->producer, cq->producer + 1);
+	}
+}
+
+static bool cq_lock(struct rnic *r, struct rnic_cq *cq)
+{
+	enum rnic_lock_result res = r->ops->lock(r->host, &cq->lock);
+
+	if (unlikely(res == RNIC_LOCK_REPAIR))
+		cq_repair(r, cq);
+	return res != RNIC_LOCK_BUSY;
+}
+
+static bool cq_arm_hit(const struct rnic_cq *cq, uint64_t armed)
+{
+	uint64_t index = armed & SF_CQ_INDEX_MASK;
+	uint32_t mode = armed >> SF_CQ_ARM_SHIFT;
+	uint64_t last = load_acquire(&cq->producer);
+
+	if (mode == SF_CQ_ARM_SOLICITED)
+		last = load_relaxed(&cq->solicited);
+	return mode != SF_CQ_ARM_NONE && last > index;
+}
+
+/* Whoever takes the arm word away raises the event. */
+static void cq_fire(struct rnic_call *call, struct rnic_cq *cq)
+{
+	uint64_t armed = __atomic_load_n(&cq->armed, __ATOMIC_SEQ_CST);
+
+	if (likely(!armed) || !cq_arm_hit(cq, armed))
+		return;
+	store_release(&cq->pending, 1);
+	if (__atomic_compare_exchange_n(&cq->armed, &armed, 0, false,
+					__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+		uint32_t n = call->events;
+
+		rnic_call_event(call, RNIC_EVENT_COMPLETION, cq->ctx,
+				cq->user_handle);
+		if (call->events > n) {
+			call->event[n].channel = cq->channel;
+			call->event[n].cqn = cq - call->r->sh->cq;
+		}
+	}
+}
+
+static enum rnic_push_result cq_overrun(struct rnic_call *call,
+					struct rnic_cq *cq)
+{
+	cq->error = 1;
+	call->r->ops->unlock(call->r->host, &cq->lock);
+	__atomic_fetch_add(&cq->async_events, 1, __ATOMIC_RELAXED);
+	rnic_call_event(call, RNIC_EVENT_CQ_ERR, cq->ctx, cq->user_handle);
+	return RNIC_PUSH_OVERRUN;
+}
+
+enum rnic_push_result rnic_cq_push(struct rnic_call *call, uint32_t cqn,
+				   struct sf_cqe *cqe,
+				   struct rnic_intent *intent)
+{
+	struct rnic *r = call->r;
+	struct rnic_cq *cq = rnic_cq_get(r, cqn);
+	struct sf_cq_ctrl *ctrl;
+	struct sf_cqe *slot;
+	uint64_t index;
+
+	if (unlikely(!cq))
+		return RNIC_PUSH_OVERRUN;
+	if (unlikely(!cq_lock(r, cq)))
+		return RNIC_PUSH_BUSY;
+	index = cq->producer;
+	ctrl = cq_ctrl(r, cq);
+	slot = cq_slot(r, cq, index);
+	if (unlikely(cq->error || !ctrl || !slot)) {
+		r->ops->unlock(r->host, &cq->lock);
+		return RNIC_PUSH_OVERRUN;
+	}
+	/* A consumer index above the producer is garbage: also > depth. */
+	if (unlikely(index - load_acquire(&ctrl->consumer) >=
+		     1ull << cq->log_depth))
+		return cq_overrun(call, cq);
+
+	intent->cqe = index;
+	store_release(&intent->set, 1);
+	if (cq->timestamps)
+		cqe->timestamp = r->ops->now(r->host);
+	cqe->word |= (uint64_t)(sf_lap(index, cq->log_depth) & 0xff)
+		     << SF_CQE_LAP_SHIFT;
+	memcpy(slot, cqe, offsetof(struct sf_cqe, word));
+	store_release(&slot->word, cqe->word);
+	if (is_solicited(cqe->word))
+		cq->solicited = index + 1;
+	store_release(&cq->producer, index + 1);
+	r->ops->unlock(r->host, &cq->lock);
+	rnic_fence_after_unlock();
+	cq_fire(call, cq);
+	return RNIC_PUSHED;
+}
+
+bool rnic_cq_pushed(struct rnic *r, uint32_t cqn, uint32_t qpn,
+		    const struct rnic_intent *intent)
+{
+	struct rnic_cq *cq = rnic_cq_get(r, cqn);
+	struct sf_cqe *slot;
+	bool yes;
+
+	if (!intent->set || !cq || !cq_lock(r, cq))
+		return false;
+	slot = cq_slot(r, cq, intent->cqe);
+	yes = intent->cqe < cq->producer && slot &&
+	      slot_written(cq, slot, intent->cqe) && slot->qpn == qpn;
+	r->ops->unlock(r->host, &cq->lock);
+	return yes;
+}
+
+void rnic_cq_arm(struct rnic *r, uint32_t cqn)
+{
+	struct rnic_cq *cq = rnic_cq_get(r, cqn);
+	struct rnic_call call;
+	struct sf_cq_ctrl *ctrl;
+
+	if (!cq)
+		return;
+	ctrl = cq_ctrl(r, cq);
+	if (!ctrl)
+		return;
+	rnic_call_begin(&call, r);
+	__atomic_store_n(&cq->armed, load_acquire(&ctrl->arm),
+			 __ATOMIC_SEQ_CST);
+	cq_fire(&call, cq);
+	rnic_call_end(&call);
+}
+
+void rnic_cq_repair_events(struct rnic_call *call, uint32_t cqn)
+{
+	struct rnic_cq *cq = rnic_cq_get(call->r, cqn);
+
+	if (!cq)
+		return;
+	if (cq_lock(call->r, cq))
+		call->r->ops->unlock(call->r->host, &cq->lock);
+	if (load_acquire(&cq->pending) && !load_acquire(&cq->armed))
+		store_release(&cq->armed,
+			      (uint64_t)SF_CQ_ARM_ANY << SF_CQ_ARM_SHIFT);
+	cq_fire(call, cq);
+}
+
+/* ---- control -------------------------------------------------------- */
+
+static bool cq_live(const struct rnic *r, uint32_t i)
+{
+	return i == 0 || r->sh->cq[i].live; /* number 0 stays unused */
+}
+
+int rnic_cq_create(struct rnic *r, uint32_t ctx,
+		   const struct rnic_cq_attr *attr, uint32_t *cqn,
+		   struct rnic_cq_mem *mem)
+{
+	uint64_t len = 64ull << attr->log_depth;
+	struct rnic_cq *cq;
+	struct sf_cq_ctrl *ctrl;
+	int err;
+
+	if (attr->log_depth > SF_MAX_CQ_LOG_DEPTH ||
+	    attr->dev >= r->sh->devices)
+		return EINVAL;
+	err = rnic_pool_take(r, &r->sh->cqs, RNIC_MAX_CQ, cq_live, cqn);
+	if (err)
+		return err;
+	cq = &r->sh->cq[*cqn];
+	memset(cq, 0, sizeof(*cq));
+	cq->ring = r->ops->mem_alloc(r->host, len);
+	cq->ctrl = r->ops->mem_alloc(r->host, RNIC_PAGE);
+	if (!cq->ring || !cq->ctrl)
+		goto err_mem;
+	cq->ctx = ctx;
+	cq->dev = attr->dev;
+	cq->channel = attr->channel;
+	cq->timestamps = attr->timestamps;
+	cq->user_handle = attr->user_handle;
+	cq->log_depth = attr->log_depth;
+	cq->producer = 1ull << attr->log_depth;
+	r->ops->lock_init(r->host, &cq->lock);
+	ctrl = rnic_at(r, cq->ctrl);
+	ctrl->consumer = cq->producer;
+	*mem = (struct rnic_cq_mem){cq->ring, len, cq->ctrl, cq->producer};
+	store_release(&cq->live, 1);
+	return 0;
+
+err_mem:
+	if (cq->ring)
+		r->ops->mem_free(r->host, cq->ring, len);
+	if (cq->ctrl)
+		r->ops->mem_free(r->host, cq->ctrl, RNIC_PAGE);
+	r->sh->cqs.used--;
+	return ENOMEM;
+}
+
+/* Same index, lap of the new depth; all other slots read as not written. */
+static void cq_move(const struct rnic *r, const struct rnic_cq *cq,
+		    uint64_t consumer, char *ring, uint32_t log_depth)
+{
+	uint64_t depth = 1ull << log_depth, i;
+
+	for (i = consumer; i < consumer + depth; i++) {
+		struct sf_cqe *to =
+			(struct sf_cqe *)(ring + ((i & (depth - 1)) << 6));
+		uint64_t lap = sf_lap(i, log_depth);
+
+		if (i < cq->producer)
+			*to = *cq_slot(r, cq, i);
+		else
+			lap--;
+		to->word &= ~(0xffull << SF_CQE_LAP_SHIFT);
+		to->word |= (lap & 0xff) << SF_CQE_LAP_SHIFT;
+	}
+}
+
+int rnic_cq_resize(struct rnic *r, uint32_t ctx, uint32_t cqn,
+		   uint32_t log_depth, struct rnic_cq_mem *mem)
+{
+	struct rnic_cq *cq = rnic_cq_get(r, cqn);
+	uint64_t len = 64ull << log_depth, old, old_len, consumer;
+	struct sf_cq_ctrl *ctrl;
+	int err = 0;
+
+	if (!cq || cq->ctx != ctx || log_depth > SF_MAX_CQ_LOG_DEPTH)
+		return EINVAL;
+	mem->ring = r->ops->mem_alloc(r->host, len);
+	if (!mem->ring)
+		return ENOMEM;
+	if (!cq_lock(r, cq)) {
+		r->ops->mem_free(r->host, mem->ring, len);
+		return EBUSY;
+	}
+	ctrl = cq_ctrl(r, cq);
+	consumer = load_acquire(&ctrl->consumer);
+	old = cq->ring;
+	old_len = 64ull << cq->log_depth;
+	if (cq->error || cq->producer - consumer > 1ull << log_depth ||
+	    cq->producer - consumer > 1ull << cq->log_depth) {
+		err = EINVAL;
+		old = mem->ring;
+		old_len = len;
+	} else {
+		cq_move(r, cq, consumer, rnic_at(r, mem->ring), log_depth);
+		cq->ring = mem->ring;
+		cq->log_depth = log_depth;
+	}
+	r->ops->unlock(r->host, &cq->lock);
+	r->ops->mem_free(r->host, old, old_len);
+	mem->ring_len = len;
+	mem->ctrl = cq->ctrl;
+	mem->start = cq->producer;
+	return err;
+}
+
+int rnic_cq_destroy(struct rnic *r, uint32_t ctx, uint32_t cqn,
+		    uint32_t *comp_events, uint32_t *async_events)
+{
+	struct rnic_cq *cq = rnic_cq_get(r, cqn);
+
+	if (!cq || cq->ctx != ctx)
+		return EINVAL;
+	if (cq->users)
+		return EBUSY;
+	store_release(&cq->live, 0);
+	*comp_events = load_acquire(&cq->comp_events);
+	*async_events = load_acquire(&cq->async_events);
+	r->ops->mem_free(r->host, cq->ring, 64ull << cq->log_depth);
+	r->ops->mem_free(r->host, cq->ctrl, RNIC_PAGE);
+	r->sh->cqs.used--;
+	return 0;
+}

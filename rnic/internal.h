@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the parts of the RNIC core share with each other. */
+#ifndef RNIC_INTERNAL_H
+#define RNIC_INTERNAL_H
+
+#include <errno.h>
+#include <string.h>
+#include "rnic/state.h"
+
+#define load_relaxed(p) __atomic_load_n(p, __ATOMIC_RELAXED)
+#define load_acquire(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
+#define store_relaxed(p, v) __atomic_store_n(p, v, __ATOMIC_RELAXED)
+#define store_release(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+/*
+ * Between the unlock (an atomic exchange) and the look at what others left
+ * meanwhile.  On x86 the exchange is a full fence by itself.
+ */
+static inline void rnic_fence_after_unlock(void)
+{
+#if defined(__x86_64__)
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+#else
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
+/* Longest stretch of data that moves under one lock. */
+#define RNIC_BURST (1u << 20)
+
+/* ---- one call into the data path ------------------------------------ */
+
+#define RNIC_CALL_EVENTS 16
+#define RNIC_CALL_KICKS 8
+
+/*
+ * What a call has found out and does when it holds no lock: events to raise,
+ * queue pairs to be flushed.
+ */
+struct rnic_call {
+	struct rnic *r;
+	uint32_t events;
+	uint32_t kicks;
+	struct rnic_event event[RNIC_CALL_EVENTS];
+	uint32_t kick[RNIC_CALL_KICKS]; /* QPNs that went to ERR */
+};
+
+void rnic_call_begin(struct rnic_call *call, struct rnic *r);
+/* No lock may be held. */
+void rnic_call_end(struct rnic_call *call);
+void rnic_call_event(struct rnic_call *call, uint32_t type, uint32_t ctx,
+		     uint64_t element);
+void rnic_call_flush_qp(struct rnic_call *call, struct rnic_qp *qp);
+/* Room for what one work request can cause? */
+static inline bool rnic_call_crowded(const struct rnic_call *call)
+{
+	return call->events > RNIC_CALL_EVENTS - 6 ||
+	       call->kicks > RNIC_CALL_KICKS - 3;
+}
+
+/* ---- arena ---------------------------------------------------------- */
+
+static inline void *rnic_at(const struct rnic *r, uint64_t off)
+{
+	return (char *)r->sh + off;
+}
+
+static inline bool rnic_in_arena(const struct rnic *r, uint64_t off,
+				 uint64_t len)
+{
+	return off <= r->size && len <= r->size - off;
+}
+
+static inline struct rnic_qp *rnic_qp_get(const struct rnic *r, uint32_t qpn)
+{
+	struct rnic_qp *qp = &r->sh->qp[qpn & (RNIC_MAX_QP - 1)];
+
+	return qpn && load_acquire(&qp->qpn) == qpn ? qp : NULL;
+}
+
+static inline struct rnic_cq *rnic_cq_get(const struct rnic *r, uint32_t cqn)
+{
+	struct rnic_cq *cq = &r->sh->cq[cqn & (RNIC_MAX_CQ - 1)];
+
+	return cqn < RNIC_MAX_CQ && load_acquire(&cq->live) ? cq : NULL;
+}
+
+static inline uint32_t rnic_mtu_bytes(uint32_t mtu)
+{
+	return 128u << mtu;
+}
+
+static inline uint32_t rnic_psn_add(uint32_t psn, uint32_t n)
+{
+	return (psn + n) & RNIC_PSN_MASK;
+}
+
+/* a - b in the circular 24-bit space. */
+static inline int32_t rnic_psn_diff(uint32_t a, uint32_t b)
+{
+	return (int32_t)((a - b) << 8) >> 8;
+}
+
+/* ---- memory --------------------------------------------------------- */
+
+struct rnic_sgl_entry {
+	const struct rnic_mr *mr; /* NULL: va is a pointer of this process */
+	uint64_t va;
+	uint32_t len;
+};
+
+#define RNIC_SGL_MAX (SF_MAX_RECV_SGE + 1)
+struct rnic_sgl {
+	uint64_t total;
+	uint32_t n;
+	struct rnic_sgl_entry v[RNIC_SGL_MAX];
+};
+
+/*
+ * The region that @key names, if @pdn may use [va, va + len) with @access;
+ * else NULL and the reason.  Valid while the caller holds a lock of a QP of
+ * that protection domain: rnic_mr_destroy() passes through all of them.
+ */
+const struct rnic_mr *rnic_mr_check(const struct rnic *r, uint32_t key,
+				    uint32_t pdn, uint64_t va, uint64_t len,
+				    uint32_t access, uint32_t *syndrome);
+
+static inline void rnic_sgl_init(struct rnic_sgl *sgl)
+{
+	sgl->n = 0;
+	sgl->total = 0;
+}
+
+static inline void rnic_sgl_add(struct rnic_sgl *sgl, const struct rnic_mr *mr,
+				uint64_t va, uint32_t len)
+{
+	sgl->v[sgl->n++] = (struct rnic_sgl_entry){mr, va, len};
+	sgl->total += len;
+}
+
+/*
+ * Copies @len bytes between two lists; the last bytes of each contiguous piece
+ * are stored last, so that a reader who polls them finds all others.
+ */
+enum rnic_copy_result rnic_sgl_copy(struct rnic *r, const struct rnic_sgl *dst,
+				    uint64_t dst_off,
+				    const struct rnic_sgl *src,
+				    uint64_t src_off, uint64_t len);
+
+enum rnic_atomic_op { RNIC_CAS, RNIC_FADD };
+
+/* One 8-byte atomic on registered memory; @va is 8-byte aligned. */
+enum rnic_copy_result rnic_atomic(struct rnic *r, const struct rnic_mr *mr,
+				  uint64_t va, enum rnic_atomic_op op,
+				  uint64_t arg, uint64_t compare,
+				  uint64_t *old);
+
+/* ---- packets and links ---------------------------------------------- */
+
+enum rnic_packet_op {
+	RNIC_PKT_NONE,
+	RNIC_PKT_SEND,
+	RNIC_PKT_WRITE,
+	RNIC_PKT_READ,
+	RNIC_PKT_CAS,
+	RNIC_PKT_FADD,
+	/* answers */
+	RNIC_PKT_ACK,
+	RNIC_PKT_NAK, /* syndrome says which, RNR too */
+	RNIC_PKT_READ_RESPONSE,
+	RNIC_PKT_ATOMIC_RESPONSE,
+	RNIC_PKT_LOCAL_FAULT, /* direct link: requester's memory is bad */
+};
+
+enum rnic_packet_flags {
+	RNIC_PKT_FIRST = 1 << 0,
+	RNIC_PKT_LAST = 1 << 1,
+	RNIC_PKT_IMM = 1 << 2,
+	RNIC_PKT_SOLICITED = 1 << 3,
+};
+
+/* AETH syndromes (IBTA vol. 1, 9.7.5.2.1). */
+#define RNIC_AETH_ACK 0x1f /* credits: not limited */
+#define RNIC_AETH_RNR 0x20 /* | timer code */
+#define RNIC_AETH_NAK_PSN 0x60
+#define RNIC_AETH_NAK_INVALID 0x61
+#define RNIC_AETH_NAK_ACCESS 0x62
+#define RNIC_AETH_NAK_OP 0x63
+
+/*
+ * Consecutive packets of one message (on a wire: one).  The payload is a
+ * reference; a link that leaves the host serialises it.
+ */
+struct rnic_packet {
+	uint8_t op;
+	uint8_t flags;
+	uint8_t syndrome; /* answers: AETH */
+	uint8_t reserved;
+	uint32_t src_qpn, dest_qpn;
+	uint32_t psn; /* of the first packet; answers: of the last answered */
+	uint32_t npkts;
+	uint32_t msn;
+	uint32_t imm;
+	uint32_t rkey;
+	uint64_t va;
+	uint32_t len; /* payload bytes here; READ: bytes wanted */
+	uint32_t dma_len; /* WRITE, first: bytes of the whole message */
+	uint64_t arg0, arg1; /* atomics: swap or add, compare; answer: old */
+	const struct rnic_sgl *payload;
+	uint64_t payload_off;
+	/* Where the requester wants the answer's payload. */
+	const struct rnic_sgl *sink;
+	uint64_t sink_off;
+};
+
+enum rnic_link_result {
+	RNIC_LINK_ANSWERED, /* *answer is filled in */
+	RNIC_LINK_SENT, /* an answer may come through rnic_receive() */
+};
+
+/* How the responder hands out an answer, under its lock. */
+struct rnic_reply {
+	/* Not OK: whose memory failed while an answer's payload moved. */
+	enum rnic_copy_result (*send)(struct rnic_reply *reply,
+				      const struct rnic_packet *answer);
+};
+
+struct rnic_link_ops {
+	uint32_t burst; /* payload bytes in one packet; 0: the path MTU */
+	uint32_t window; /* packets that may wait for an answer */
+	enum rnic_link_result (*send)(struct rnic_call *call,
+				      struct rnic_qp *qp,
+				      const struct rnic_packet *pkt,
+				      struct rnic_packet *answer);
+};
+
+extern const struct rnic_link_ops rnic_link_direct;
+
+/* A request for @qp, whose resp.lock is held. */
+void rnic_responder_receive(struct rnic_call *call, struct rnic_qp *qp,
+			    const struct rnic_packet *pkt,
+			    struct rnic_reply *reply);
+/* An answer for @qp, outside of any lock (links that answer later). */
+void rnic_requester_receive(struct rnic_call *call, struct rnic_qp *qp,
+			    const struct rnic_packet *answer);
+
+/* ---- requester, responder, completion ------------------------------- */
+
+enum rnic_mark {
+	RNIC_MARK_RING = 1 << 0,
+	RNIC_MARK_RNR_OVER = 1 << 1, /* the peer has posted a receive */
+};
+
+/* Runs the send queue, or leaves @mark to whoever is running it. */
+void rnic_requester_kick(struct rnic_call *call, struct rnic_qp *qp,
+			 uint32_t mark);
+void rnic_requester_reset(struct rnic *r, struct rnic_qp *qp, uint64_t start);
+void rnic_requester_start(struct rnic_qp *qp, uint32_t psn);
+void rnic_requester_repair(struct rnic *r, struct rnic_qp *qp);
+
+/* Flushes the receive queue of a QP in ERR. */
+void rnic_responder_kick(struct rnic_call *call, struct rnic_qp *qp);
+void rnic_responder_reset(struct rnic *r, struct rnic_qp *qp);
+void rnic_responder_start(struct rnic_qp *qp, uint32_t psn);
+void rnic_responder_repair(struct rnic *r, struct rnic_qp *qp);
+/* Lock or trylock with repair; false: busy. */
+bool rnic_responder_lock(struct rnic *r, struct rnic_qp *qp);
+bool rnic_requester_lock(struct rnic *r, struct rnic_qp *qp);
+void rnic_responder_unlock(struct rnic_call *call, struct rnic_qp *qp);
+
+#define RNIC_EVENT_NONE 254u
+
+/* State to ERR, once; queues are flushed when no lock is held. */
+void rnic_qp_fail(struct rnic_call *call, struct rnic_qp *qp, uint32_t event);
+
+enum rnic_push_result { RNIC_PUSHED, RNIC_PUSH_BUSY, RNIC_PUSH_OVERRUN };
+
+/* @cqe->word comes without lap. */
+enum rnic_push_result rnic_cq_push(struct rnic_call *call, uint32_t cqn,
+				   struct sf_cqe *cqe,
+				   struct rnic_intent *intent);
+/* Did the CQE of @intent get written? */
+bool rnic_cq_pushed(struct rnic *r, uint32_t cqn, uint32_t qpn,
+		    const struct rnic_intent *intent);
+void rnic_cq_repair_events(struct rnic_call *call, uint32_t cqn);
+
+/* ---- pools (control only) ------------------------------------------- */
+
+/* Index of a free entry, or ENOMEM.  @live(r, i) tells whether it is taken. */
+int rnic_pool_take(struct rnic *r, struct rnic_pool *pool, uint32_t size,
+		   bool (*live)(const struct rnic *r, uint32_t i),
+		   uint32_t *index);
+
+void rnic_timer_arm(struct rnic *r, struct rnic_qp *qp, uint64_t deadline);
+
+void rnic_counters_add(struct rnic_counters *sum,
+		       const struct rnic_counters *add);
+
+#endif

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Queue pairs: create, modify, query, destroy, error (IBTA vol. 1, 10.3). */
+#include "rnic/internal.h"
+
+/* ---- allowed transitions (IBTA vol. 1, table 91 and figure 125) ------ */
+
+struct transition {
+	bool allowed;
+	uint32_t required;
+	uint32_t optional;
+};
+
+#define ALWAYS (RNIC_QP_STATE | RNIC_QP_CUR_STATE)
+
+static const struct transition rc_table[RNIC_ERR + 1][RNIC_ERR + 1] = {
+	[RNIC_RESET] = {
+		[RNIC_INIT] = {true, RNIC_QP_PKEY_INDEX | RNIC_QP_PORT |
+			       RNIC_QP_ACCESS, 0},
+	},
+	[RNIC_INIT] = {
+		[RNIC_INIT] = {true, 0, RNIC_QP_PKEY_INDEX | RNIC_QP_PORT |
+			       RNIC_QP_ACCESS},
+		[RNIC_RTR] = {true, RNIC_QP_AV | RNIC_QP_PATH_MTU |
+			      RNIC_QP_DEST_QPN | RNIC_QP_RQ_PSN |
+			      RNIC_QP_MAX_DEST_RD_ATOMIC |
+			      RNIC_QP_MIN_RNR_TIMER,
+			      RNIC_QP_ALT_PATH | RNIC_QP_ACCESS |
+			      RNIC_QP_PKEY_INDEX},
+	},
+	[RNIC_RTR] = {
+		[RNIC_RTS] = {true, RNIC_QP_TIMEOUT | RNIC_QP_RETRY_CNT |
+			      RNIC_QP_RNR_RETRY | RNIC_QP_SQ_PSN |
+			      RNIC_QP_MAX_RD_ATOMIC,
+			      RNIC_QP_ALT_PATH | RNIC_QP_ACCESS |
+			      RNIC_QP_MIN_RNR_TIMER |
+			      RNIC_QP_PATH_MIG_STATE | RNIC_QP_RATE_LIMIT},
+	},
+	[RNIC_RTS] = {
+		[RNIC_RTS] = {true, 0, RNIC_QP_ACCESS | RNIC_QP_ALT_PATH |
+			      RNIC_QP_PATH_MIG_STATE | RNIC_QP_MIN_RNR_TIMER |
+			      RNIC_QP_RATE_LIMIT},
+		[RNIC_SQD] = {true, 0, RNIC_QP_EN_SQD_NOTIFY},
+	},
+	[RNIC_SQD] = {
+		[RNIC_RTS] = {true, 0, RNIC_QP_ACCESS | RNIC_QP_ALT_PATH |
+			      RNIC_QP_PATH_MIG_STATE | RNIC_QP_MIN_RNR_TIMER |
+			      RNIC_QP_RATE_LIMIT},
+		[RNIC_SQD] = {true, 0, RNIC_QP_PORT | RNIC_QP_AV |
+			      RNIC_QP_TIMEOUT | RNIC_QP_RETRY_CNT |
+			      RNIC_QP_RNR_RETRY | RNIC_QP_MAX_RD_ATOMIC |
+			      RNIC_QP_MAX_DEST_RD_ATOMIC | RNIC_QP_ALT_PATH |
+			      RNIC_QP_ACCESS | RNIC_QP_PKEY_INDEX |
+			      RNIC_QP_MIN_RNR_TIMER | RNIC_QP_PATH_MIG_STATE},
+	},
+};
+
+static bool transition_ok(uint32_t from, uint32_t to, uint32_t mask)
+{
+	const struct transition *t;
+
+	if (to > RNIC_ERR)
+		return false;
+	/* From anywhere; no other attribute. */
+	if (to == RNIC_RESET || to == RNIC_ERR)
+		return !(mask & ~ALWAYS);
+	t = &rc_table[from][to];
+	return t->allowed && (mask & t->required) == t->required &&
+	       !(mask & ~(ALWAYS | t->required | t->optional));
+}
+
+/* ---- attribute values ----------------------------------------------- */
+
+static const struct rnic_port *port_of(const struct rnic *r, uint32_t dev,
+				       uint32_t port)
+{
+	if (dev >= r->sh->devices || !port ||
+	    port > r->sh->device[dev].info.ports)
+		return NULL;
+	return &r->sh->device[dev].port[port - 1];
+}
+
+static bool av_ok(const struct rnic *r, const struct rnic_qp *qp,
+		  const struct rnic_av *av)
+{
+	const struct rnic_port *port =
+		port_of(r, qp->init.dev, av->port_num ? av->port_num : 1);
+
+	if (!port || av->sl > 15)
+		return false;
+	if (av->is_global)
+		return av->sgid_index < port->info.gids;
+	/* RoCE has no other address than the GID. */
+	return port->info.link_layer == RNIC_INFINIBAND;
+}
+
+static bool values_ok(const struct rnic *r, const struct rnic_qp *qp,
+		      const struct rnic_qp_attr *a, uint32_t mask)
+{
+	const struct rnic_port *port;
+
+	if (mask & RNIC_QP_PORT && !port_of(r, qp->init.dev, a->port_num))
+		return false;
+	if (mask & RNIC_QP_PKEY_INDEX && a->pkey_index)
+		return false;
+	if (mask & RNIC_QP_AV && !av_ok(r, qp, &a->av))
+		return false;
+	if (mask & RNIC_QP_ALT_PATH && !av_ok(r, qp, &a->alt_av))
+		return false;
+	port = port_of(r, qp->init.dev, qp->attr.port_num);
+	if (mask & RNIC_QP_PATH_MTU &&
+	    (!a->path_mtu || a->path_mtu > RNIC_MTU_4096 ||
+	     (port && a->path_mtu > port->info.mtu)))
+		return false;
+	if (mask & RNIC_QP_MAX_RD_ATOMIC &&
+	    a->max_rd_atomic > RNIC_MAX_RD_ATOMIC)
+		return false;
+	if (mask & RNIC_QP_MAX_DEST_RD_ATOMIC &&
+	    a->max_dest_rd_atomic > RNIC_MAX_RD_ATOMIC)
+		return false;
+	return !((mask & RNIC_QP_TIMEOUT && a->timeout > 31) ||
+		 (mask & RNIC_QP_RETRY_CNT && a->retry_cnt > 7) ||
+		 (mask & RNIC_QP_RNR_RETRY && a->rnr_retry > 7) ||
+		 (mask & RNIC_QP_MIN_RNR_TIMER && a->min_rnr_timer > 31) ||
+		 (mask & RNIC_QP_DEST_QPN && a->dest_qpn > RNIC_QPN_MASK) ||
+		 (mask & RNIC_QP_ACCESS && a->access & ~0xfu));
+}
+
+static void take_values(struct rnic_qp_attr *to, const struct rnic_qp_attr *a,
+			uint32_t mask)
+{
+#define TAKE(bit, member)                                                      \
+	do {                                                                   \
+		if (mask & (bit))                                              \
+			to->member = a->member;                                \
+	} while (0)
+	TAKE(RNIC_QP_EN_SQD_NOTIFY, en_sqd_notify);
+	TAKE(RNIC_QP_ACCESS, access);
+	TAKE(RNIC_QP_PKEY_INDEX, pkey_index);
+	TAKE(RNIC_QP_PORT, port_num);
+	TAKE(RNIC_QP_QKEY, qkey);
+	TAKE(RNIC_QP_AV, av);
+	TAKE(RNIC_QP_PATH_MTU, path_mtu);
+	TAKE(RNIC_QP_TIMEOUT, timeout);
+	TAKE(RNIC_QP_RETRY_CNT, retry_cnt);
+	TAKE(RNIC_QP_RNR_RETRY, rnr_retry);
+	TAKE(RNIC_QP_RQ_PSN, rq_psn);
+	TAKE(RNIC_QP_MAX_RD_ATOMIC, max_rd_atomic);
+	TAKE(RNIC_QP_ALT_PATH, alt_av);
+	TAKE(RNIC_QP_ALT_PATH, alt_pkey_index);
+	TAKE(RNIC_QP_ALT_PATH, alt_port_num);
+	TAKE(RNIC_QP_ALT_PATH, alt_timeout);
+	TAKE(RNIC_QP_MIN_RNR_TIMER, min_rnr_timer);
+	TAKE(RNIC_QP_SQ_PSN, sq_psn);
+	TAKE(RNIC_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
+	TAKE(RNIC_QP_PATH_MIG_STATE, path_mig_state);
+	TAKE(RNIC_QP_DEST_QPN, dest_qpn);
+	TAKE(RNIC_QP_RATE_LIMIT, rate_limit);
+#undef TAKE
+	to->rq_psn &= RNIC_PSN_MASK;
+	to->sq_psn &= RNIC_PSN_MASK;
+}
+
+/* ---- where a path leads --------------------------------------------- */
+
+static bool port_has(const struct rnic_port *port, const struct rnic_av *av)
+{
+	uint32_t i;
+
+	if (!av->is_global)
+		return port->info.lid == av->dlid;
+	for (i = 0; i < port->info.gids && i < RNIC_MAX_GIDS; i++)
+		if (!memcmp(port->info.gid[i], av->dgid, 16))
+			return true;
+	return false;
+}
+
+/*
+ * Devices may share addresses (two Ethernet devices on one interface): then
+ * the one that has the destination QP is meant.
+ */
+static uint32_t resolve(const struct rnic *r, const struct rnic_qp *qp)
+{
+	const struct rnic_qp *peer = rnic_qp_get(r, qp->attr.dest_qpn);
+	uint32_t dev, port, found = ~0u;
+
+	for (dev = 0; dev < r->sh->devices; dev++) {
+		const struct rnic_device *d = &r->sh->device[dev];
+
+		for (port = 0; port < d->info.ports; port++) {
+			if (!port_has(&d->port[port], &qp->attr.av))
+				continue;
+			if (found == ~0u || (peer && peer->init.dev == dev))
+				found = dev;
+		}
+	}
+	return found;
+}
+
+/* ---- create --------------------------------------------------------- */
+
+static bool qp_live(const struct rnic *r, uint32_t i)
+{
+	return r->sh->qp[i].qpn != 0;
+}
+
+static uint64_t round_page(uint64_t len)
+{
+	return (len + RNIC_PAGE - 1) & ~(uint64_t)(RNIC_PAGE - 1);
+}
+
+static bool init_ok(const struct rnic *r, uint32_t ctx,
+		    const struct rnic_qp_init *init)
+{
+	const struct rnic_cq *scq = rnic_cq_get(r, init->send_cqn);
+	const struct rnic_cq *rcq = rnic_cq_get(r, init->recv_cqn);
+
+	if (init->dev >= r->sh->devices || init->pdn >= RNIC_MAX_PD)
+		return false;
+	if (!r->sh->pd[init->pdn].live || r->sh->pd[init->pdn].ctx != ctx)
+		return false;
+	if (!scq || !rcq || scq->ctx != ctx || rcq->ctx != ctx)
+		return false;
+	if (init->sq_log_depth > SF_MAX_LOG_DEPTH ||
+	    init->sq_log_stride < SF_SLOT_LOG_MIN ||
+	    init->sq_log_stride > SF_SLOT_LOG_MAX)
+		return false;
+	return init->rq_log_depth <= SF_MAX_LOG_DEPTH &&
+	       init->rq_log_stride >= SF_RQ_LOG_MIN &&
+	       init->rq_log_stride <= SF_RQ_LOG_MAX;
+}
+
+/* Queue memory: the send line, then the send queue, then the receive queue. */
+static bool alloc_queues(struct rnic *r, struct rnic_qp *qp,
+			 struct rnic_qp_mem *mem)
+{
+	const struct rnic_qp_init *init = &qp->init;
+	uint64_t stride = 1ull << init->sq_log_stride;
+	uint64_t sq_len = stride << init->sq_log_depth;
+	uint64_t rq_len = 1ull << (init->rq_log_depth + init->rq_log_stride);
+
+	mem->line = 0;
+	mem->sq = stride > 64 ? stride : 64;
+	mem->rq = mem->sq + sq_len;
+	mem->queues_len = round_page(mem->rq + rq_len);
+	mem->queues = r->ops->mem_alloc(r->host, mem->queues_len);
+	mem->doorbells = r->ops->mem_alloc(r->host, RNIC_PAGE);
+	if (!mem->queues || !mem->doorbells) {
+		if (mem->queues)
+			r->ops->mem_free(r->host, mem->queues,
+					 mem->queues_len);
+		if (mem->doorbells)
+			r->ops->mem_free(r->host, mem->doorbells, RNIC_PAGE);
+		return false;
+	}
+	qp->queues = mem->queues;
+	qp->queues_len = mem->queues_len;
+	qp->line = mem->queues + mem->line;
+	qp->sq = mem->queues + mem->sq;
+	qp->rq = mem->queues + mem->rq;
+	qp->sq_doorbell = mem->doorbells;
+	qp->rq_doorbell = mem->doorbells + sizeof(struct sf_doorbell);
+	return true;
+}
+
+/* The same index comes back under another number, 1024 times. */
+static uint32_t next_qpn(uint32_t last, uint32_t index)
+{
+	uint32_t generation = (last >> RNIC_QPN_INDEX_BITS) + 1;
+	uint32_t limit = 1u << (24 - RNIC_QPN_INDEX_BITS);
+
+	/* 0 and 1 are special, 0xffffff means multicast. */
+	if (generation >= limit - 1)
+		generation = 1;
+	return generation << RNIC_QPN_INDEX_BITS | index;
+}
+
+int rnic_qp_create(struct rnic *r, uint32_t ctx,
+		   const struct rnic_qp_init *init, uint32_t *qpn,
+		   struct rnic_qp_mem *mem)
+{
+	struct rnic_qp *qp;
+	uint32_t index, last;
+	int err;
+
+	if (init->type != RNIC_QPT_RC)
+		return EOPNOTSUPP;
+	if (!init_ok(r, ctx, init))
+		return EINVAL;
+	err = rnic_pool_take(r, &r->sh->qps, RNIC_MAX_QP, qp_live, &index);
+	if (err)
+		return err;
+	qp = &r->sh->qp[index];
+	last = qp->last_qpn;
+	memset(qp, 0, sizeof(*qp));
+	qp->last_qpn = last;
+	qp->init = *init;
+	if (!alloc_queues(r, qp, mem)) {
+		r->sh->qps.used--;
+		return ENOMEM;
+	}
+	qp->ctx = ctx;
+	qp->peer_dev = ~0u;
+	qp->link = RNIC_LINK_DIRECT;
+	qp->attr.cap = init->cap;
+	qp->attr.port_num = 1;
+	r->ops->lock_init(r->host, &qp->req.lock);
+	r->ops->lock_init(r->host, &qp->resp.lock);
+	mem->sq_start = 1ull << init->sq_log_depth;
+	mem->rq_start = 0;
+	rnic_requester_reset(r, qp, mem->sq_start);
+	rnic_responder_reset(r, qp);
+	r->sh->pd[init->pdn].users++;
+	r->sh->cq[init->send_cqn].users++;
+	r->sh->cq[init->recv_cqn].users++;
+	*qpn = next_qpn(last, index);
+	qp->last_qpn = *qpn;
+	store_release(&qp->qpn, *qpn);
+	return 0;
+}
+
+/* ---- modify --------------------------------------------------------- */
+
+/* Takes both sides, one after the other, and drops them: nobody is inside. */
+static bool quiesce(struct rnic *r, struct rnic_qp *qp)
+{
+	if (!rnic_requester_lock(r, qp))
+		return false;
+	r->ops->unlock(r->host, &qp->req.lock);
+	if (!rnic_responder_lock(r, qp))
+		return false;
+	r->ops->unlock(r->host, &qp->resp.lock);
+	return true;
+}
+
+static void bank_counters(struct rnic *r, struct rnic_qp *qp)
+{
+	struct rnic_device *dev = &r->sh->device[qp->init.dev];
+	uint32_t port = qp->attr.port_num ? qp->attr.port_num - 1 : 0;
+
+	if (port >= dev->info.ports)
+		port = 0;
+	rnic_counters_add(&dev->port[port].counters, &qp->req.counters);
+	rnic_counters_add(&dev->port[port].counters, &qp->resp.counters);
+	memset(&qp->req.counters, 0, sizeof(qp->req.counters));
+	memset(&qp->resp.counters, 0, sizeof(qp->resp.counters));
+}
+
+static int to_reset(struct rnic *r, struct rnic_qp *qp)
+{
+	uint64_t depth = 1ull << qp->init.sq_log_depth;
+	uint64_t head = qp->req.una[qp->req.una_sel & 1].index;
+
+	store_release(&qp->state, RNIC_RESET);
+	if (!quiesce(r, qp))
+		return EBUSY;
+	bank_counters(r, qp);
+	/* Above every index that can be in the ring: old contents look old. */
+	head = qp->req.una[qp->req.una_sel & 1].index;
+	rnic_requester_reset(r, qp, (head + 2 * depth - 1) & ~(depth - 1));
+	rnic_responder_reset(r, qp);
+	memset(&qp->attr, 0, sizeof(qp->attr));
+	qp->attr.cap = qp->init.cap;
+	qp->attr.port_num = 1;
+	store_release(&qp->fatal_raised, 0);
+	return 0;
+}
+
+static int to_err(struct rnic *r, struct rnic_qp *qp)
+{
+	struct rnic_call call;
+
+	rnic_call_begin(&call, r);
+	rnic_qp_fail(&call, qp, RNIC_EVENT_NONE);
+	rnic_call_end(&call);
+	return 0;
+}
+
+static void sq_drained(struct rnic *r, struct rnic_qp *qp)
+{
+	struct rnic_call call;
+
+	if (rnic_requester_lock(r, qp))
+		r->ops->unlock(r->host, &qp->req.lock);
+	if (!qp->attr.en_sqd_notify)
+		return;
+	rnic_call_begin(&call, r);
+	__atomic_fetch_add(&qp->async_events, 1, __ATOMIC_RELAXED);
+	rnic_call_event(&call, RNIC_EVENT_SQ_DRAINED, qp->ctx,
+			qp->init.user_handle);
+	rnic_call_end(&call);
+}
+
+static void enter(struct rnic *r, struct rnic_qp *qp, uint32_t from,
+		  uint32_t to)
+{
+	if (to == RNIC_RTR) {
+		qp->peer_dev = resolve(r, qp);
+		rnic_responder_start(qp, qp->attr.rq_psn);
+	}
+	if (to == RNIC_RTS && from == RNIC_RTR)
+		rnic_requester_start(qp, qp->attr.sq_psn);
+	if (to == RNIC_SQD && from == RNIC_SQD)
+		qp->peer_dev = resolve(r, qp);
+	store_release(&qp->state, to);
+	/* An error that happened meanwhile is not undone: see rnic_qp_fail. */
+	if (to == RNIC_SQD && from == RNIC_RTS)
+		sq_drained(r, qp);
+	if (to == RNIC_RTS)
+		rnic_sq_ring(r, qp->qpn); /* posted before, or drained */
+}
+
+int rnic_qp_modify(struct rnic *r, uint32_t ctx, uint32_t qpn,
+		   const struct rnic_qp_attr *attr, uint32_t mask)
+{
+	struct rnic_qp *qp = rnic_qp_get(r, qpn);
+	uint32_t from, to;
+
+	if (!qp || qp->ctx != ctx)
+		return EINVAL;
+	from = load_acquire(&qp->state);
+	to = mask & RNIC_QP_STATE ? attr->state : from;
+	if (mask & RNIC_QP_CUR_STATE && attr->cur_state != from)
+		return EINVAL;
+	if (!transition_ok(from, to, mask) || !values_ok(r, qp, attr, mask))
+		return EINVAL;
+	if (to == RNIC_RESET)
+		return to_reset(r, qp);
+	if (to == RNIC_ERR)
+		return to_err(r, qp);
+	take_values(&qp->attr, attr, mask);
+	enter(r, qp, from, to);
+	return 0;
+}
+
+int rnic_qp_query(struct rnic *r, uint32_t ctx, uint32_t qpn,
+		  struct rnic_qp_attr *attr, struct rnic_qp_init *init)
+{
+	const struct rnic_qp *qp = rnic_qp_get(r, qpn);
+
+	if (!qp || qp->ctx != ctx)
+		return EINVAL;
+	*attr = qp->attr;
+	attr->state = attr->cur_state = load_acquire(&qp->state);
+	attr->cap = qp->init.cap;
+	*init = qp->init;
+	return 0;
+}
+
+int rnic_qp_destroy(struct rnic *r, uint32_t ctx, uint32_t qpn,
+		    uint32_t *async_events)
+{
+	struct rnic_qp *qp = rnic_qp_get(r, qpn);
+
+	if (!qp || qp->ctx != ctx)
+		return EINVAL;
+	/* Who looks it up from now on finds nothing; who is inside leaves. */
+	store_release(&qp->state, RNIC_RESET);
+	__atomic_store_n(&qp->qpn, 0, __ATOMIC_SEQ_CST);
+	if (!quiesce(r, qp)) {
+		store_release(&qp->qpn, qpn);
+		return EBUSY;
+	}
+	bank_counters(r, qp);
+	*async_events = load_acquire(&qp->async_events);
+	r->ops->mem_free(r->host, qp->queues, qp->queues_len);
+	r->ops->mem_free(r->host, qp->sq_doorbell, RNIC_PAGE);
+	r->sh->pd[qp->init.pdn].users--;
+	r->sh->cq[qp->init.send_cqn].users--;
+	r->sh->cq[qp->init.recv_cqn].users--;
+	r->sh->qps.used--;
+	return 0;
+}
+
+/* ---- error ---------------------------------------------------------- */
+
+void rnic_qp_fail(struct rnic_call *call, struct rnic_qp *qp, uint32_t event)
+{
+	uint32_t state = load_acquire(&qp->state);
+
+	while (state != RNIC_ERR && state != RNIC_RESET &&
+	       !__atomic_compare_exchange_n(&qp->state, &state, RNIC_ERR, false,
+					    __ATOMIC_SEQ_CST,
+					    __ATOMIC_SEQ_CST))
+		;
+	if (state == RNIC_RESET)
+		return;
+	if (event != RNIC_EVENT_NONE &&
+	    !__atomic_exchange_n(&qp->fatal_raised, 1, __ATOMIC_SEQ_CST)) {
+		__atomic_fetch_add(&qp->async_events, 1, __ATOMIC_RELAXED);
+		rnic_call_event(call, event, qp->ctx, qp->init.user_handle);
+	}
+	rnic_call_flush_qp(call, qp);
+}

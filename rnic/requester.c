@@ -1,0 +1,850 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The requester: takes committed WQEs in order, sends their packets, treats
+ * the answers, completes (IBTA vol. 1, 9.7.3, 9.7.5, 9.7.6, 9.9.2).
+ *
+ * una is the oldest WQE that is not complete, cur the one to be sent next;
+ * una <= cur <= una + depth.  On a link that answers at once they move
+ * together.  Whoever inherits the lock of a dead holder falls back to una and
+ * sends again: the responder recognises what it already has by its PSN.
+ */
+#include "rnic/internal.h"
+
+/* A WQE as it was read from its slot, checked. */
+struct wqe {
+	uint32_t opcode;
+	uint32_t flags;
+	uint32_t rkey;
+	uint32_t imm;
+	uint64_t remote_addr;
+	uint64_t arg0, arg1;
+	uint32_t status; /* what is wrong with it */
+	uint32_t syndrome;
+	struct rnic_sgl sgl;
+	union {
+		uint8_t bytes[1 << SF_SLOT_LOG_MAX];
+		struct sf_wqe head;
+	} slot;
+};
+
+/* What the engine knows about an opcode. */
+struct op_info {
+	uint8_t packet; /* 0: not an operation of this device */
+	uint8_t flags; /* of the last packet */
+	uint8_t known;
+	uint8_t reads; /* counts against max_rd_atomic, writes local memory */
+	uint8_t atomic;
+};
+
+static const struct op_info op_table[] = {
+	[SF_OP_NOP] = {.known = 1},
+	[SF_OP_SEND] = {.known = 1, .packet = RNIC_PKT_SEND},
+	[SF_OP_SEND_IMM] = {.known = 1,
+			    .packet = RNIC_PKT_SEND,
+			    .flags = RNIC_PKT_IMM},
+	[SF_OP_WRITE] = {.known = 1, .packet = RNIC_PKT_WRITE},
+	[SF_OP_WRITE_IMM] = {.known = 1,
+			     .packet = RNIC_PKT_WRITE,
+			     .flags = RNIC_PKT_IMM},
+	[SF_OP_READ] = {.known = 1, .packet = RNIC_PKT_READ, .reads = 1},
+	[SF_OP_ATOMIC_CAS] = {.known = 1,
+			      .packet = RNIC_PKT_CAS,
+			      .reads = 1,
+			      .atomic = 1},
+	[SF_OP_ATOMIC_FADD] = {.known = 1,
+			       .packet = RNIC_PKT_FADD,
+			       .reads = 1,
+			       .atomic = 1},
+};
+
+static const struct op_info *op_info(uint32_t opcode)
+{
+	static const struct op_info none;
+
+	return opcode < sizeof(op_table) / sizeof(op_table[0]) ?
+		       &op_table[opcode] :
+		       &none;
+}
+
+/* Flags that this device carries out; others are an operation error. */
+#define FLAGS_SUPPORTED                                                        \
+	(SF_WQE_SIGNALED | SF_WQE_FENCE | SF_WQE_SOLICITED | SF_WQE_INLINE |   \
+	 SF_WQE_NOFETCH)
+
+static struct rnic_position *una(struct rnic_requester *req)
+{
+	return &req->una[load_relaxed(&req->una_sel) & 1];
+}
+
+/* One store moves index and PSN. */
+static void una_move(struct rnic_requester *req, uint64_t index, uint32_t psn)
+{
+	uint32_t other = (load_relaxed(&req->una_sel) & 1) ^ 1;
+
+	req->una[other].index = index;
+	req->una[other].psn = psn;
+	store_release(&req->una_sel, other);
+}
+
+static const struct sf_wqe *sq_slot(const struct rnic *r,
+				    const struct rnic_qp *qp, uint64_t index)
+{
+	uint64_t mask = (1ull << qp->init.sq_log_depth) - 1;
+	uint64_t off = qp->sq + ((index & mask) << qp->init.sq_log_stride);
+
+	return rnic_in_arena(r, off, 1ull << qp->init.sq_log_stride) ?
+		       rnic_at(r, off) :
+		       NULL;
+}
+
+static struct sf_send_line *send_line(const struct rnic *r,
+				      const struct rnic_qp *qp)
+{
+	return rnic_in_arena(r, qp->line, sizeof(struct sf_send_line)) ?
+		       rnic_at(r, qp->line) :
+		       NULL;
+}
+
+/* ---- reading a WQE -------------------------------------------------- */
+
+static void wqe_bad(struct wqe *w, uint32_t status, uint32_t syndrome)
+{
+	if (!w->status) {
+		w->status = status;
+		w->syndrome = syndrome;
+	}
+}
+
+static void wqe_inline(struct wqe *w, uint32_t stride, int args)
+{
+	uint32_t len = w->slot.head.inline_len;
+	uint32_t gap = SF_SLOT_ARGS - SF_SLOT_DATA, first = len;
+
+	if (len > sf_slot_capacity(stride, args)) {
+		wqe_bad(w, SF_ST_LOC_QP_OP_ERR, SF_SYN_SLOT);
+		return;
+	}
+	if (args && first > gap)
+		first = gap;
+	rnic_sgl_add(&w->sgl, NULL,
+		     (uintptr_t)&w->slot.bytes[SF_SLOT_DATA], first);
+	if (len > first)
+		rnic_sgl_add(&w->sgl, NULL,
+			     (uintptr_t)&w->slot.bytes[sf_slot_data_offset(
+				     first, args)],
+			     len - first);
+}
+
+/* Local protection: IBTA vol. 1, 10.6.3.1. */
+static void wqe_gather(const struct rnic *r, const struct rnic_qp *qp,
+		       struct wqe *w, uint32_t n, int args, uint32_t access)
+{
+	uint32_t i, syndrome;
+
+	for (i = 0; i < n; i++) {
+		const struct rnic_mr *mr;
+		struct sf_sge sge;
+
+		memcpy(&sge, &w->slot.bytes[sf_slot_data_offset(i * 16, args)],
+		       sizeof(sge));
+		if (!sge.length)
+			continue;
+		mr = rnic_mr_check(r, sge.lkey, qp->init.pdn, sge.addr,
+				   sge.length, access, &syndrome);
+		if (unlikely(!mr)) {
+			wqe_bad(w, SF_ST_LOC_PROT_ERR, syndrome);
+			return;
+		}
+		rnic_sgl_add(&w->sgl, mr, sge.addr, sge.length);
+	}
+}
+
+static void wqe_data(const struct rnic *r, const struct rnic_qp *qp,
+		     struct wqe *w, const struct op_info *op, uint32_t n_sge)
+{
+	uint32_t stride = 1u << qp->init.sq_log_stride;
+	int args = op->atomic;
+
+	if (w->flags & SF_WQE_INLINE) {
+		if (n_sge || op->reads)
+			wqe_bad(w, SF_ST_LOC_QP_OP_ERR, SF_SYN_SLOT);
+		else
+			wqe_inline(w, stride, args);
+		return;
+	}
+	if (n_sge * 16 > sf_slot_capacity(stride, args)) {
+		wqe_bad(w, SF_ST_LOC_QP_OP_ERR, SF_SYN_SLOT);
+		return;
+	}
+	wqe_gather(r, qp, w, n_sge, args, op->reads ? RNIC_LOCAL_WRITE : 0);
+	if (w->sgl.total > SF_MAX_MSG)
+		wqe_bad(w, SF_ST_LOC_LEN_ERR, SF_SYN_LENGTH);
+	if (op->atomic && !(w->flags & SF_WQE_NOFETCH) && !w->status &&
+	    w->sgl.total != 8)
+		wqe_bad(w, SF_ST_LOC_LEN_ERR, SF_SYN_LENGTH);
+}
+
+/* Bytes of the slot that may matter, rounded up to lines. */
+static uint32_t wqe_used(uint32_t flags, uint32_t n_sge, uint32_t inline_len)
+{
+	uint32_t data = flags & SF_WQE_INLINE ? inline_len : n_sge * 16;
+
+	return (SF_SLOT_DATA + SF_SLOT_ARGS_SIZE + data + 63) & ~63u;
+}
+
+/* Is there a committed WQE at @index?  Then reads and checks it. */
+static bool wqe_load(const struct rnic *r, const struct rnic_qp *qp,
+		     uint64_t index, struct wqe *w)
+{
+	const struct sf_wqe *slot = sq_slot(r, qp, index);
+	const struct op_info *op;
+	uint32_t n_sge, used;
+	uint64_t commit;
+
+	if (unlikely(!slot))
+		return false;
+	/* Acquire: body and payload are not read before the commit word. */
+	commit = load_acquire(&slot->commit);
+	if (sf_commit_lap(commit) != sf_lap(index, qp->init.sq_log_depth))
+		return false;
+
+	n_sge = sf_commit_nsge(commit);
+	w->opcode = sf_commit_opcode(commit);
+	w->flags = sf_commit_flags(commit);
+	w->status = 0;
+	w->syndrome = 0;
+	rnic_sgl_init(&w->sgl);
+	used = wqe_used(w->flags, n_sge, slot->inline_len);
+	if (used > 1u << qp->init.sq_log_stride)
+		used = 1u << qp->init.sq_log_stride;
+	memcpy(w->slot.bytes, slot, used);
+	w->rkey = w->slot.head.rkey;
+	w->imm = w->slot.head.imm;
+	w->remote_addr = w->slot.head.remote_addr;
+	w->arg0 = w->slot.head.arg0;
+	w->arg1 = w->slot.head.arg1;
+
+	op = op_info(w->opcode);
+	if (unlikely(!op->known || w->flags & ~FLAGS_SUPPORTED))
+		wqe_bad(w, SF_ST_LOC_QP_OP_ERR, SF_SYN_OPCODE);
+	else
+		wqe_data(r, qp, w, op, n_sge);
+	if (unlikely(op->reads && !qp->attr.max_rd_atomic))
+		wqe_bad(w, SF_ST_LOC_QP_OP_ERR, SF_SYN_DEPTH);
+	return true;
+}
+
+static uint32_t wqe_packets(const struct rnic_qp *qp, const struct wqe *w)
+{
+	uint32_t mtu = rnic_mtu_bytes(qp->attr.path_mtu);
+
+	if (!op_info(w->opcode)->packet)
+		return 0;
+	if (op_info(w->opcode)->atomic || !w->sgl.total)
+		return 1;
+	return (w->sgl.total + mtu - 1) / mtu;
+}
+
+/* ---- completing ----------------------------------------------------- */
+
+static bool wqe_signaled(const struct rnic_qp *qp, const struct wqe *w)
+{
+	return w->flags & SF_WQE_SIGNALED || qp->init.sq_sig_all;
+}
+
+static enum rnic_push_result push_cqe(struct rnic_call *call,
+				      struct rnic_qp *qp, const struct wqe *w,
+				      uint64_t index, uint32_t status,
+				      uint32_t syndrome)
+{
+	struct sf_cqe cqe = {
+		.wr = index,
+		.qpn = qp->qpn,
+		.src_qpn = qp->attr.dest_qpn,
+		.byte_len = (uint32_t)w->sgl.total,
+		.word = sf_cqe_word(w->opcode, status, 0, syndrome, 0, 0),
+	};
+
+	if (op_info(w->opcode)->atomic)
+		cqe.byte_len = 8;
+	return rnic_cq_push(call, qp->init.send_cqn, &cqe, &qp->req.intent);
+}
+
+static void line_store(const struct rnic *r, const struct rnic_qp *qp,
+		       uint64_t word)
+{
+	struct sf_send_line *line = send_line(r, qp);
+
+	if (line)
+		store_release(&line->word, word);
+}
+
+/* WQE una succeeded.  False: its CQE could not be written now. */
+static bool complete(struct rnic_call *call, struct rnic_qp *qp,
+		     const struct wqe *w)
+{
+	struct rnic_requester *req = &qp->req;
+	const struct rnic_position at = *una(req);
+	uint32_t npkts = wqe_packets(qp, w);
+
+	if (wqe_signaled(qp, w)) {
+		enum rnic_push_result res =
+			push_cqe(call, qp, w, at.index, SF_ST_SUCCESS, 0);
+
+		if (unlikely(res == RNIC_PUSH_BUSY))
+			return false;
+		if (unlikely(res == RNIC_PUSH_OVERRUN)) {
+			rnic_qp_fail(call, qp, RNIC_EVENT_QP_FATAL);
+			return false;
+		}
+	}
+	una_move(req, at.index + 1, rnic_psn_add(at.psn, npkts));
+	store_release(&req->intent.set, 0);
+	line_store(call->r, qp, at.index + 1);
+	return true;
+}
+
+/*
+ * WQE una failed: it completes with @status, and the QP is in ERR.  The CQE is
+ * made by the flush, so that it is written once whatever happens here.
+ */
+static void fail(struct rnic_call *call, struct rnic_qp *qp, uint32_t status,
+		 uint32_t syndrome)
+{
+	qp->req.fail_status = status;
+	qp->req.fail_syndrome = syndrome;
+	qp->req.wait = RNIC_WAIT_NONE;
+	qp->req.counters.req_cqe_error++;
+	if (status == SF_ST_REM_ACCESS_ERR)
+		qp->req.counters.req_remote_access_errors++;
+	rnic_qp_fail(call, qp, RNIC_EVENT_NONE); /* the CQE tells it */
+}
+
+/* ---- flushing (IBTA vol. 1, 10.3.1.5) ------------------------------- */
+
+static void flush_line(const struct rnic *r, struct rnic_qp *qp,
+		       uint64_t failed, uint32_t status, uint32_t syndrome)
+{
+	struct sf_send_line *line = send_line(r, qp);
+
+	if (!line)
+		return;
+	if (failed != SF_LINE_NO_FAILED && !qp->req.failed) {
+		line->status = status;
+		line->syndrome = syndrome;
+		store_release(&line->failed, failed);
+		qp->req.failed = 1;
+	}
+	if (!(line->word & SF_LINE_ERROR))
+		store_release(&line->word, line->word | SF_LINE_ERROR);
+}
+
+/* Error completions for all that is committed.  False: CQ busy, try again. */
+static bool flush(struct rnic_call *call, struct rnic_qp *qp)
+{
+	struct rnic_requester *req = &qp->req;
+	struct wqe w;
+
+	req->wait = RNIC_WAIT_NONE;
+	while (!rnic_call_crowded(call) &&
+	       wqe_load(call->r, qp, una(req)->index, &w)) {
+		const struct rnic_position at = *una(req);
+		uint32_t status = SF_ST_WR_FLUSH_ERR;
+		uint32_t syndrome = SF_SYN_QP_STATE;
+
+		if (req->fail_status) {
+			status = req->fail_status;
+			syndrome = req->fail_syndrome;
+		} else {
+			req->counters.req_cqe_flush_error++;
+		}
+		flush_line(call->r, qp, at.index, status, syndrome);
+		/* A CQ in error takes nothing: its queues are lost. */
+		if (push_cqe(call, qp, &w, at.index, status, syndrome) ==
+		    RNIC_PUSH_BUSY)
+			return false;
+		una_move(req, at.index + 1, at.psn);
+		req->fail_status = 0;
+		store_release(&req->intent.set, 0);
+	}
+	flush_line(call->r, qp, SF_LINE_NO_FAILED, 0, 0);
+	req->cur = una(req)->index;
+	req->cur_off = 0;
+	return true;
+}
+
+/* ---- answers -------------------------------------------------------- */
+
+/* RNR NAK timer, IBTA vol. 1, table 45; in units of 10 us. */
+static const uint32_t rnr_timer[32] = {
+	65536, 1,   2,	 3,   4,   6,	8,    12,   16,	  24,	32,
+	48,    64,  96,	 128, 192, 256, 384,  512,  768,  1024, 1536,
+	2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+};
+
+/* All from una on is sent again. */
+static void go_back(struct rnic_requester *req)
+{
+	req->cur = una(req)->index;
+	req->cur_off = 0;
+	req->next_psn = una(req)->psn;
+	req->unanswered = 0;
+}
+
+static void wait_until(struct rnic_call *call, struct rnic_qp *qp,
+		       enum rnic_wait why, uint64_t delay)
+{
+	uint64_t deadline = call->r->ops->now(call->r->host) + delay;
+
+	qp->req.wait = why;
+	rnic_timer_arm(call->r, qp, deadline);
+}
+
+/* Local ACK timeout, IBTA vol. 1, 9.7.6.1.3: 4.096 us * 2^timeout, 0: never. */
+static void wait_ack(struct rnic_call *call, struct rnic_qp *qp)
+{
+	uint32_t code = qp->attr.timeout & 31;
+
+	if (code) {
+		wait_until(call, qp, RNIC_WAIT_ACK, 4096ull << code);
+	} else {
+		qp->req.wait = RNIC_WAIT_ACK;
+		qp->req.deadline = 0;
+	}
+}
+
+static void answer_rnr(struct rnic_call *call, struct rnic_qp *qp,
+		       uint32_t code)
+{
+	struct rnic_requester *req = &qp->req;
+
+	if (!req->rnr_left) {
+		req->counters.rnr_nak_retry_err++;
+		fail(call, qp, SF_ST_RNR_RETRY_EXC_ERR, SF_SYN_RNR);
+		return;
+	}
+	if (req->rnr_left != 7) /* 7: for ever */
+		req->rnr_left--;
+	go_back(req);
+	wait_until(call, qp, RNIC_WAIT_RNR, rnr_timer[code & 31] * 10000ull);
+}
+
+/* False: retry_cnt used up. */
+static bool retry(struct rnic_call *call, struct rnic_qp *qp, uint32_t syndrome)
+{
+	if (!qp->req.retry_left) {
+		fail(call, qp, SF_ST_RETRY_EXC_ERR, syndrome);
+		return false;
+	}
+	qp->req.retry_left--;
+	go_back(&qp->req);
+	return true;
+}
+
+static void answer_nak(struct rnic_call *call, struct rnic_qp *qp,
+		       uint32_t syndrome)
+{
+	if ((syndrome & 0xe0) == RNIC_AETH_RNR) {
+		answer_rnr(call, qp, syndrome);
+		return;
+	}
+	switch (syndrome) {
+	case RNIC_AETH_NAK_PSN:
+		qp->req.counters.packet_seq_err++;
+		retry(call, qp, SF_SYN_PSN);
+		break;
+	case RNIC_AETH_NAK_INVALID:
+		fail(call, qp, SF_ST_REM_INV_REQ_ERR, SF_SYN_PEER);
+		break;
+	case RNIC_AETH_NAK_ACCESS:
+		fail(call, qp, SF_ST_REM_ACCESS_ERR, SF_SYN_PEER);
+		break;
+	case RNIC_AETH_NAK_OP:
+		fail(call, qp, SF_ST_REM_OP_ERR, SF_SYN_PEER);
+		break;
+	default:
+		fail(call, qp, SF_ST_BAD_RESP_ERR, SF_SYN_PEER);
+	}
+}
+
+/*
+ * Everything up to @psn is acknowledged.  @w is WQE una if the caller has it
+ * at hand, else scratch.  False: a CQE could not be written now.
+ */
+static bool acked(struct rnic_call *call, struct rnic_qp *qp, uint32_t psn,
+		  struct wqe *w, bool loaded)
+{
+	struct rnic_requester *req = &qp->req;
+
+	req->retry_left = qp->attr.retry_cnt;
+	req->rnr_left = qp->attr.rnr_retry;
+	while (una(req)->index < req->cur) {
+		uint32_t npkts;
+
+		if (!loaded && !wqe_load(call->r, qp, una(req)->index, w))
+			break;
+		loaded = false;
+		npkts = wqe_packets(qp, w);
+		if (rnic_psn_diff(psn, una(req)->psn) < (int32_t)npkts - 1)
+			break;
+		if (!complete(call, qp, w))
+			return false;
+	}
+	return true;
+}
+
+/* Stores what a READ or an atomic brought to where the WQE wants it. */
+static bool place(struct rnic_call *call, struct rnic_qp *qp,
+		  const struct wqe *w, const struct rnic_packet *answer)
+{
+	struct rnic_sgl raw;
+	uint64_t off;
+
+	rnic_sgl_init(&raw);
+	if (answer->op == RNIC_PKT_ATOMIC_RESPONSE) {
+		if (w->flags & SF_WQE_NOFETCH)
+			return true;
+		rnic_sgl_add(&raw, NULL, (uintptr_t)&answer->arg0, 8);
+		return !rnic_sgl_copy(call->r, &w->sgl, 0, &raw, 0, 8);
+	}
+	if (answer->op != RNIC_PKT_READ_RESPONSE || !answer->payload)
+		return true; /* nothing, or the link has placed it */
+	off = (uint64_t)rnic_psn_diff(answer->psn, una(&qp->req)->psn) *
+	      rnic_mtu_bytes(qp->attr.path_mtu);
+	if (off > w->sgl.total || answer->len > w->sgl.total - off)
+		return false;
+	return !rnic_sgl_copy(call->r, &w->sgl, off, answer->payload,
+			      answer->payload_off, answer->len);
+}
+
+/* False: stop sending for now. */
+static bool treat_answer(struct rnic_call *call, struct rnic_qp *qp,
+			 const struct rnic_packet *answer, struct wqe *w,
+			 bool loaded)
+{
+	switch (answer->op) {
+	case RNIC_PKT_READ_RESPONSE:
+	case RNIC_PKT_ATOMIC_RESPONSE:
+		if (!loaded && !wqe_load(call->r, qp, una(&qp->req)->index, w))
+			return false;
+		loaded = true;
+		if (!place(call, qp, w, answer)) {
+			fail(call, qp, SF_ST_LOC_PROT_ERR, SF_SYN_FAULT);
+			return false;
+		}
+		/* fall through */
+	case RNIC_PKT_ACK:
+		if (acked(call, qp, answer->psn, w, loaded))
+			return true;
+		if (load_relaxed(&qp->state) != RNIC_ERR)
+			wait_until(call, qp, RNIC_WAIT_ACK, 1000000);
+		return false;
+	case RNIC_PKT_LOCAL_FAULT:
+		fail(call, qp, SF_ST_LOC_PROT_ERR, SF_SYN_FAULT);
+		return false;
+	default:
+		answer_nak(call, qp, answer->syndrome);
+		return false;
+	}
+}
+
+/* ---- sending -------------------------------------------------------- */
+
+static void build_packet(const struct rnic_qp *qp, const struct wqe *w,
+			 const struct rnic_link_ops *link,
+			 struct rnic_packet *pkt)
+{
+	const struct op_info *op = op_info(w->opcode);
+	uint32_t mtu = rnic_mtu_bytes(qp->attr.path_mtu);
+	uint32_t burst = link->burst ? link->burst : mtu;
+	uint64_t left = w->sgl.total - qp->req.cur_off;
+	uint32_t len = left < burst ? left : burst;
+
+	*pkt = (struct rnic_packet){
+		.op = op->packet,
+		.src_qpn = qp->qpn,
+		.dest_qpn = qp->attr.dest_qpn,
+		.psn = qp->req.next_psn,
+		.npkts = len ? (len + mtu - 1) / mtu : 1,
+		.rkey = w->rkey,
+		.va = w->remote_addr,
+		.len = len,
+		.dma_len = w->sgl.total,
+	};
+	if (!qp->req.cur_off)
+		pkt->flags |= RNIC_PKT_FIRST;
+	if (len == left) {
+		pkt->flags |= RNIC_PKT_LAST | op->flags;
+		pkt->imm = w->imm;
+		if (w->flags & SF_WQE_SOLICITED)
+			pkt->flags |= RNIC_PKT_SOLICITED;
+	}
+	if (op->atomic) {
+		pkt->arg0 = w->arg0;
+		pkt->arg1 = w->arg1;
+		pkt->npkts = 1;
+		pkt->flags |= RNIC_PKT_FIRST | RNIC_PKT_LAST;
+	} else if (op->reads) {
+		pkt->va += qp->req.cur_off;
+		pkt->sink = &w->sgl;
+		pkt->sink_off = qp->req.cur_off;
+	} else {
+		pkt->payload = &w->sgl;
+		pkt->payload_off = qp->req.cur_off;
+	}
+}
+
+/* Sends the next packet of WQE cur.  False: stop for now. */
+static bool send_packet(struct rnic_call *call, struct rnic_qp *qp,
+			struct wqe *w)
+{
+	struct rnic_requester *req = &qp->req;
+	const struct rnic_link_ops *link = call->r->links[qp->link];
+	struct rnic_packet pkt, answer;
+	bool first = una(req)->index == req->cur;
+
+	build_packet(qp, w, link, &pkt);
+	req->next_psn = rnic_psn_add(pkt.psn, pkt.npkts);
+	req->cur_off += pkt.len;
+	if (pkt.flags & RNIC_PKT_LAST) {
+		req->cur++;
+		req->cur_off = 0;
+		req->counters.tx_requests++;
+	}
+	if (pkt.payload)
+		req->counters.xmit_bytes += pkt.len;
+	req->counters.xmit_packets += pkt.payload ? pkt.npkts : 1;
+
+	if (link->send(call, qp, &pkt, &answer) == RNIC_LINK_ANSWERED) {
+		if (answer.op == RNIC_PKT_READ_RESPONSE) {
+			req->counters.rcv_bytes += pkt.len;
+			req->counters.rcv_packets += pkt.npkts;
+		} else {
+			req->counters.rcv_packets++;
+		}
+		return treat_answer(call, qp, &answer, w, first);
+	}
+	if (++req->unanswered >= link->window) {
+		wait_ack(call, qp);
+		return false;
+	}
+	return true;
+}
+
+/* A WQE without packets waits for all before it, then completes. */
+static bool send_nop(struct rnic_call *call, struct rnic_qp *qp, struct wqe *w)
+{
+	if (una(&qp->req)->index != qp->req.cur) {
+		wait_ack(call, qp);
+		return false;
+	}
+	qp->req.cur++;
+	return complete(call, qp, w);
+}
+
+/* A WQE that cannot be sent fails when all before it are complete. */
+static bool send_bad(struct rnic_call *call, struct rnic_qp *qp, struct wqe *w)
+{
+	if (una(&qp->req)->index == qp->req.cur)
+		fail(call, qp, w->status, w->syndrome);
+	else
+		wait_ack(call, qp);
+	return false;
+}
+
+static bool may_send(const struct rnic_qp *qp)
+{
+	uint32_t state = load_acquire(&qp->state);
+
+	/* SQD: what has begun is finished. */
+	return qp->req.wait == RNIC_WAIT_NONE &&
+	       (state == RNIC_RTS || (state == RNIC_SQD && qp->req.cur_off));
+}
+
+/* True: there is more, but others should get a turn first. */
+static bool run(struct rnic_call *call, struct rnic_qp *qp)
+{
+	struct rnic_requester *req = &qp->req;
+	uint64_t moved = 0;
+	struct wqe w;
+
+	while (may_send(qp)) {
+		if (moved >= RNIC_BURST || rnic_call_crowded(call))
+			return true;
+		if (!wqe_load(call->r, qp, req->cur, &w))
+			break;
+		moved += 64 + (w.sgl.total - req->cur_off);
+		if (unlikely(w.status)) {
+			if (!send_bad(call, qp, &w))
+				break;
+		} else if (unlikely(!op_info(w.opcode)->packet)) {
+			if (!send_nop(call, qp, &w))
+				break;
+		} else if (!send_packet(call, qp, &w)) {
+			break;
+		}
+	}
+	if (load_acquire(&qp->state) == RNIC_ERR) {
+		if (!flush(call, qp))
+			wait_until(call, qp, RNIC_WAIT_ACK, 1000000);
+		else
+			return rnic_call_crowded(call);
+	}
+	return false;
+}
+
+/* The wait is over if its time has come or its reason has gone. */
+static void check_wait(struct rnic_call *call, struct rnic_qp *qp,
+		       uint32_t mark)
+{
+	struct rnic_requester *req = &qp->req;
+	struct wqe w;
+
+	if (req->wait == RNIC_WAIT_NONE || load_acquire(&qp->state) == RNIC_ERR)
+		return;
+	if (req->wait == RNIC_WAIT_RNR && mark & RNIC_MARK_RNR_OVER) {
+		req->wait = RNIC_WAIT_NONE;
+		return;
+	}
+	if (!req->deadline ||
+	    call->r->ops->now(call->r->host) < req->deadline)
+		return;
+	if (req->wait == RNIC_WAIT_ACK) {
+		/* Acknowledged, only its CQE is missing? */
+		if (una(req)->index < req->cur && !req->unanswered) {
+			req->wait = RNIC_WAIT_NONE;
+			if (!acked(call, qp, rnic_psn_add(req->next_psn, -1), &w,
+				   false))
+				wait_until(call, qp, RNIC_WAIT_ACK, 1000000);
+			return;
+		}
+		req->counters.local_ack_timeout_err++;
+		if (!retry(call, qp, SF_SYN_TIMEOUT))
+			return;
+	}
+	req->wait = RNIC_WAIT_NONE;
+}
+
+bool rnic_requester_lock(struct rnic *r, struct rnic_qp *qp)
+{
+	enum rnic_lock_result res = r->ops->lock(r->host, &qp->req.lock);
+
+	if (res == RNIC_LOCK_REPAIR)
+		rnic_requester_repair(r, qp);
+	return res != RNIC_LOCK_BUSY;
+}
+
+void rnic_requester_kick(struct rnic_call *call, struct rnic_qp *qp,
+			 uint32_t mark)
+{
+	struct rnic *r = call->r;
+	uint32_t marks = mark;
+	bool more;
+
+	do {
+		enum rnic_lock_result res =
+			r->ops->trylock(r->host, &qp->req.lock);
+
+		if (res == RNIC_LOCK_BUSY) {
+			/* The holder looks at the mark after its unlock. */
+			__atomic_fetch_or(&qp->req.mark, mark,
+					  __ATOMIC_SEQ_CST);
+			res = r->ops->trylock(r->host, &qp->req.lock);
+			if (res == RNIC_LOCK_BUSY)
+				return;
+		}
+		if (unlikely(res == RNIC_LOCK_REPAIR))
+			rnic_requester_repair(r, qp);
+		if (load_relaxed(&qp->req.mark))
+			marks |= __atomic_exchange_n(&qp->req.mark, 0,
+						     __ATOMIC_SEQ_CST);
+		more = false;
+		if (likely(load_relaxed(&qp->qpn))) {
+			if (unlikely(qp->req.wait != RNIC_WAIT_NONE))
+				check_wait(call, qp, marks);
+			more = run(call, qp);
+		}
+		r->ops->unlock(r->host, &qp->req.lock);
+		rnic_fence_after_unlock();
+		if (unlikely(call->events || call->kicks))
+			rnic_call_end(call);
+		marks = 0;
+	} while (more || load_relaxed(&qp->req.mark));
+}
+
+void rnic_requester_receive(struct rnic_call *call, struct rnic_qp *qp,
+			    const struct rnic_packet *answer)
+{
+	struct rnic_requester *req = &qp->req;
+	struct wqe w;
+
+	if (!rnic_requester_lock(call->r, qp))
+		return; /* as if lost */
+	/* Ghosts: answers to what is complete, or to what was never sent. */
+	if (load_acquire(&qp->state) == RNIC_RTS &&
+	    rnic_psn_diff(answer->psn, una(req)->psn) >= 0 &&
+	    rnic_psn_diff(answer->psn, req->next_psn) < 0) {
+		req->unanswered = req->unanswered ? req->unanswered - 1 : 0;
+		if (req->wait == RNIC_WAIT_ACK)
+			req->wait = RNIC_WAIT_NONE;
+		treat_answer(call, qp, answer, &w, false);
+		if (una(req)->index < req->cur && req->wait == RNIC_WAIT_NONE &&
+		    req->unanswered)
+			wait_ack(call, qp);
+	}
+	call->r->ops->unlock(call->r->host, &qp->req.lock);
+	rnic_requester_kick(call, qp, RNIC_MARK_RING);
+}
+
+/* ---- life ----------------------------------------------------------- */
+
+void rnic_requester_reset(struct rnic *r, struct rnic_qp *qp, uint64_t start)
+{
+	struct rnic_requester *req = &qp->req;
+	struct sf_send_line *line = send_line(r, qp);
+
+	req->mark = 0;
+	req->wait = RNIC_WAIT_NONE;
+	req->deadline = 0;
+	req->intent.set = 0;
+	req->fail_status = 0;
+	req->failed = 0;
+	una_move(req, start, 0);
+	go_back(req);
+	if (!line)
+		return;
+	line->status = 0;
+	line->syndrome = 0;
+	line->failed = SF_LINE_NO_FAILED;
+	store_release(&line->word, start);
+}
+
+void rnic_requester_start(struct rnic_qp *qp, uint32_t psn)
+{
+	una_move(&qp->req, una(&qp->req)->index, psn & RNIC_PSN_MASK);
+	go_back(&qp->req);
+	qp->req.retry_left = qp->attr.retry_cnt;
+	qp->req.rnr_left = qp->attr.rnr_retry;
+}
+
+void rnic_requester_repair(struct rnic *r, struct rnic_qp *qp)
+{
+	struct rnic_requester *req = &qp->req;
+
+	if (rnic_cq_pushed(r, qp->init.send_cqn, qp->qpn, &req->intent)) {
+		const struct rnic_position at = *una(req);
+		struct wqe w;
+
+		/* The CQE is out, its WQE is done. */
+		if (wqe_load(r, qp, at.index, &w)) {
+			una_move(req, at.index + 1,
+				 rnic_psn_add(at.psn, wqe_packets(qp, &w)));
+			req->fail_status = 0;
+			if (load_acquire(&qp->state) != RNIC_ERR)
+				line_store(r, qp, at.index + 1);
+		}
+	}
+	store_release(&req->intent.set, 0);
+	go_back(req);
+	req->wait = RNIC_WAIT_NONE;
+}

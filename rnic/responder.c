@@ -1,0 +1,727 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The responder: checks a request's PSN and its place in the message, carries
+ * it out, answers (IBTA vol. 1, 9.7.4, 9.7.5.1, 9.9.3).
+ *
+ * A request has no lasting effect before epsn moves: what comes again is placed
+ * again.  The receive CQE is the one exception; resp.intent covers it.
+ */
+#include "rnic/internal.h"
+
+/* One request on its way through. */
+struct request {
+	struct rnic_call *call;
+	struct rnic_qp *qp;
+	const struct rnic_packet *pkt;
+	struct rnic_reply *reply;
+};
+
+static enum rnic_copy_result answer(struct request *q, uint8_t op,
+				    uint8_t syndrome, uint32_t psn)
+{
+	struct rnic_packet ans = {
+		.op = op,
+		.syndrome = syndrome,
+		.src_qpn = q->qp->qpn,
+		.dest_qpn = q->qp->attr.dest_qpn,
+		.psn = psn & RNIC_PSN_MASK,
+		.msn = q->qp->resp.msn,
+	};
+
+	return q->reply->send(q->reply, &ans);
+}
+
+static uint32_t last_psn(const struct rnic_packet *pkt)
+{
+	return rnic_psn_add(pkt->psn, pkt->npkts - 1);
+}
+
+static void ack(struct request *q)
+{
+	answer(q, RNIC_PKT_ACK, RNIC_AETH_ACK, last_psn(q->pkt));
+}
+
+/* A NAK after which the QP is in ERR (IBTA vol. 1, table 61). */
+static void nak_fatal(struct request *q, uint8_t syndrome, uint32_t event)
+{
+	if (syndrome == RNIC_AETH_NAK_ACCESS)
+		q->qp->resp.counters.resp_remote_access_errors++;
+	answer(q, RNIC_PKT_NAK, syndrome, q->pkt->psn);
+	rnic_qp_fail(q->call, q->qp, event);
+}
+
+static void nak_invalid(struct request *q)
+{
+	nak_fatal(q, RNIC_AETH_NAK_INVALID, RNIC_EVENT_QP_REQ_ERR);
+}
+
+static void nak_access(struct request *q)
+{
+	nak_fatal(q, RNIC_AETH_NAK_ACCESS, RNIC_EVENT_QP_ACCESS_ERR);
+}
+
+/* ---- receive queue -------------------------------------------------- */
+
+static uint64_t rq_producer(const struct rnic *r, const struct rnic_qp *qp)
+{
+	const struct sf_doorbell *db;
+
+	if (!rnic_in_arena(r, qp->rq_doorbell, sizeof(*db)))
+		return qp->resp.rq_head;
+	db = rnic_at(r, qp->rq_doorbell);
+	return __atomic_load_n(&db->value, __ATOMIC_SEQ_CST);
+}
+
+/*
+ * Copies the next descriptor; its slot is free for the poster once rq_head
+ * has moved, which happens in the same critical section.  False: none, or the
+ * queue holds garbage (*bad).
+ */
+static bool rq_peek(const struct rnic *r, struct rnic_qp *qp, bool *bad)
+{
+	struct rnic_responder *resp = &qp->resp;
+	uint64_t depth = 1ull << qp->init.rq_log_depth;
+	uint64_t stride = 1ull << qp->init.rq_log_stride;
+	uint64_t posted = rq_producer(r, qp) - resp->rq_head;
+	uint64_t off = qp->rq + (resp->rq_head & (depth - 1)) * stride;
+	const struct sf_rq_desc *desc;
+	uint32_t n;
+
+	*bad = posted > depth || !rnic_in_arena(r, off, stride);
+	if (!posted || *bad || !qp->init.rq_log_stride)
+		return false;
+	desc = rnic_at(r, off);
+	n = desc->n_sge;
+	*bad = sizeof(*desc) + n * sizeof(struct sf_sge) > stride;
+	if (*bad)
+		return false;
+	resp->rqe_cookie = desc->cookie;
+	resp->rqe_nsge = n;
+	memcpy(resp->rqe_sge, desc + 1, n * sizeof(struct sf_sge));
+	return true;
+}
+
+static void rq_take(struct rnic_responder *resp)
+{
+	/* Both or neither: a successor that sees have_rqe looks at rqe. */
+	store_release(&resp->have_rqe, 1);
+	store_release(&resp->rq_head, resp->rq_head + 1);
+}
+
+/* The receive that this message goes to; false: answered with a NAK. */
+static bool need_rqe(struct request *q)
+{
+	struct rnic_responder *resp = &q->qp->resp;
+	bool bad;
+
+	if (resp->have_rqe)
+		return true;
+	if (rq_peek(q->call->r, q->qp, &bad)) {
+		rq_take(resp);
+		return true;
+	}
+	if (!bad) {
+		/* Who posts after this sees the flag and wakes the peer. */
+		__atomic_store_n(&resp->rnr_waiter, 1, __ATOMIC_SEQ_CST);
+		if (rq_peek(q->call->r, q->qp, &bad)) {
+			store_relaxed(&resp->rnr_waiter, 0);
+			rq_take(resp);
+			return true;
+		}
+	}
+	if (bad) {
+		nak_fatal(q, RNIC_AETH_NAK_OP, RNIC_EVENT_QP_FATAL);
+		return false;
+	}
+	resp->counters.rnr_nak_sent++;
+	answer(q, RNIC_PKT_NAK,
+	       RNIC_AETH_RNR | (q->qp->attr.min_rnr_timer & 31), q->pkt->psn);
+	return false;
+}
+
+static enum rnic_push_result recv_cqe(struct rnic_call *call,
+				      struct rnic_qp *qp, struct sf_cqe *cqe)
+{
+	cqe->wr = qp->resp.rqe_cookie;
+	cqe->qpn = qp->qpn;
+	cqe->src_qpn = qp->attr.dest_qpn;
+	cqe->slid = qp->attr.av.is_global ? 0 : qp->attr.av.dlid;
+	cqe->sl = qp->attr.av.sl;
+	cqe->pkey_index = qp->attr.pkey_index;
+	return rnic_cq_push(call, qp->init.recv_cqn, cqe, &qp->resp.intent);
+}
+
+/* The receive in hand completes with an error; the QP goes to ERR. */
+static void rqe_fail(struct request *q, uint32_t status, uint32_t syndrome,
+		     uint8_t nak)
+{
+	struct sf_cqe cqe = {
+		.word = sf_cqe_word(SF_CQE_RECV, status, 0, syndrome, 0, 0),
+	};
+	struct rnic_responder *resp = &q->qp->resp;
+
+	resp->counters.resp_cqe_error++;
+	if (status == SF_ST_LOC_LEN_ERR)
+		resp->counters.resp_local_length_error++;
+	if (recv_cqe(q->call, q->qp, &cqe) != RNIC_PUSH_BUSY) {
+		store_release(&resp->have_rqe, 0);
+		store_release(&resp->intent.set, 0);
+	}
+	/* The CQE tells the owner: no event. */
+	nak_fatal(q, nak, RNIC_EVENT_NONE);
+}
+
+/* ---- progress ------------------------------------------------------- */
+
+static void advance(struct request *q)
+{
+	struct rnic_responder *resp = &q->qp->resp;
+	const struct rnic_packet *pkt = q->pkt;
+
+	resp->nak_sent = 0;
+	if (pkt->flags & RNIC_PKT_LAST) {
+		resp->in_message = RNIC_PKT_NONE;
+		resp->offset = 0;
+		resp->msn = (resp->msn + 1) & RNIC_PSN_MASK;
+	} else {
+		resp->in_message = pkt->op;
+	}
+	store_release(&resp->epsn, rnic_psn_add(pkt->psn, pkt->npkts));
+}
+
+/* The message is complete: tell the owner.  False: not now, come again. */
+static bool deliver(struct request *q, struct sf_cqe *cqe, uint32_t opcode)
+{
+	const struct rnic_packet *pkt = q->pkt;
+	struct rnic_responder *resp = &q->qp->resp;
+	uint32_t flags = sf_cqe_flags(cqe->word);
+	enum rnic_push_result res;
+
+	if (pkt->flags & RNIC_PKT_IMM) {
+		flags |= SF_CQE_IMM;
+		cqe->imm = pkt->imm;
+	}
+	if (pkt->flags & RNIC_PKT_SOLICITED)
+		flags |= SF_CQE_SOLICITED;
+	cqe->word = sf_cqe_word(opcode, SF_ST_SUCCESS, flags, 0, 0, 0);
+	resp->intent_epsn = rnic_psn_add(pkt->psn, pkt->npkts);
+	res = recv_cqe(q->call, q->qp, cqe);
+	if (unlikely(res == RNIC_PUSH_BUSY))
+		return false; /* no answer: the requester comes again */
+	if (unlikely(res == RNIC_PUSH_OVERRUN)) {
+		nak_fatal(q, RNIC_AETH_NAK_OP, RNIC_EVENT_QP_FATAL);
+		return false;
+	}
+	store_release(&resp->have_rqe, 0);
+	advance(q);
+	store_release(&resp->intent.set, 0);
+	return true;
+}
+
+static void finish(struct request *q)
+{
+	advance(q);
+	ack(q);
+}
+
+/* ---- SEND ----------------------------------------------------------- */
+
+/* The buffers of the receive in hand; false: one of them is not ours. */
+static bool rqe_scatter(struct request *q, struct rnic_sgl *sgl,
+			uint64_t needed, uint32_t *syndrome)
+{
+	const struct rnic_responder *resp = &q->qp->resp;
+	uint32_t i;
+
+	rnic_sgl_init(sgl);
+	/* Only what the message reaches is checked (IBTA vol. 1, 10.7.3.2). */
+	for (i = 0; i < resp->rqe_nsge && sgl->total < needed; i++) {
+		const struct sf_sge *sge = &resp->rqe_sge[i];
+		const struct rnic_mr *mr;
+
+		if (!sge->length)
+			continue;
+		mr = rnic_mr_check(q->call->r, sge->lkey, q->qp->init.pdn,
+				   sge->addr, sge->length, RNIC_LOCAL_WRITE,
+				   syndrome);
+		if (!mr)
+			return false;
+		rnic_sgl_add(sgl, mr, sge->addr, sge->length);
+	}
+	return true;
+}
+
+static void fault(struct request *q, enum rnic_copy_result res)
+{
+	if (res == RNIC_FAULT_SRC) {
+		/* The requester's own memory: nothing has arrived. */
+		answer(q, RNIC_PKT_LOCAL_FAULT, 0, q->pkt->psn);
+		return;
+	}
+	if (q->pkt->op == RNIC_PKT_SEND)
+		rqe_fail(q, SF_ST_LOC_PROT_ERR, SF_SYN_FAULT,
+			 RNIC_AETH_NAK_OP);
+	else
+		nak_fatal(q, RNIC_AETH_NAK_OP, RNIC_EVENT_QP_FATAL);
+}
+
+static bool fits_cqe(const struct request *q)
+{
+	uint32_t whole = RNIC_PKT_FIRST | RNIC_PKT_LAST;
+
+	return q->qp->init.inline_recv && q->pkt->len &&
+	       q->pkt->len <= SF_CQE_INLINE_MAX &&
+	       (q->pkt->flags & whole) == whole;
+}
+
+static void receive_send(struct request *q)
+{
+	const struct rnic_packet *pkt = q->pkt;
+	struct rnic_responder *resp = &q->qp->resp;
+	struct sf_cqe cqe = {0};
+	struct rnic_sgl to;
+	enum rnic_copy_result res;
+	uint64_t offset;
+	uint32_t syndrome;
+
+	if (pkt->flags & RNIC_PKT_FIRST)
+		resp->offset = 0;
+	offset = resp->offset;
+	if (!need_rqe(q))
+		return;
+	if (!rqe_scatter(q, &to, offset + pkt->len, &syndrome)) {
+		rqe_fail(q, SF_ST_LOC_PROT_ERR, syndrome, RNIC_AETH_NAK_OP);
+		return;
+	}
+	if (offset + pkt->len > to.total) {
+		rqe_fail(q, SF_ST_LOC_LEN_ERR, SF_SYN_LENGTH,
+			 RNIC_AETH_NAK_INVALID);
+		return;
+	}
+	if (fits_cqe(q)) {
+		rnic_sgl_init(&to);
+		rnic_sgl_add(&to, NULL, (uintptr_t)cqe.data, pkt->len);
+		cqe.word = sf_cqe_word(0, 0, SF_CQE_INLINE, 0, 0, 0);
+	}
+	res = rnic_sgl_copy(q->call->r, &to, offset, pkt->payload,
+			    pkt->payload_off, pkt->len);
+	if (unlikely(res)) {
+		fault(q, res);
+		return;
+	}
+	resp->counters.rcv_bytes += pkt->len;
+	if (!(pkt->flags & RNIC_PKT_LAST)) {
+		resp->offset = offset + pkt->len;
+		finish(q);
+		return;
+	}
+	resp->counters.rx_send_requests++;
+	cqe.byte_len = offset + pkt->len;
+	if (deliver(q, &cqe, SF_CQE_RECV))
+		ack(q);
+}
+
+/* ---- RDMA ----------------------------------------------------------- */
+
+static const struct rnic_mr *remote_mr(struct request *q, uint64_t va,
+				       uint64_t len, uint32_t access)
+{
+	const struct rnic_mr *mr;
+	uint32_t syndrome;
+
+	if (!(q->qp->attr.access & access))
+		return NULL;
+	mr = rnic_mr_check(q->call->r, q->pkt->rkey, q->qp->init.pdn, va, len,
+			   access, &syndrome);
+	return mr;
+}
+
+static void receive_write(struct request *q)
+{
+	const struct rnic_packet *pkt = q->pkt;
+	struct rnic_responder *resp = &q->qp->resp;
+	struct sf_cqe cqe = {0};
+	const struct rnic_mr *mr = NULL;
+	struct rnic_sgl to;
+	enum rnic_copy_result res;
+
+	if (pkt->flags & RNIC_PKT_FIRST) {
+		resp->write_va = pkt->va;
+		resp->write_len = pkt->dma_len;
+		resp->write_rkey = pkt->rkey;
+		resp->offset = 0;
+		/* All of the message, before its first byte is placed. */
+		if (pkt->dma_len &&
+		    !remote_mr(q, pkt->va, pkt->dma_len, RNIC_REMOTE_WRITE)) {
+			nak_access(q);
+			return;
+		}
+	}
+	if (resp->offset + pkt->len > resp->write_len ||
+	    (pkt->flags & RNIC_PKT_LAST &&
+	     resp->offset + pkt->len != resp->write_len)) {
+		nak_invalid(q);
+		return;
+	}
+	if (pkt->flags & RNIC_PKT_IMM && !need_rqe(q))
+		return;
+	rnic_sgl_init(&to);
+	if (pkt->len) {
+		mr = remote_mr(q, resp->write_va + resp->offset, pkt->len,
+			       RNIC_REMOTE_WRITE);
+		if (!mr) { /* deregistered meanwhile */
+			nak_access(q);
+			return;
+		}
+		rnic_sgl_add(&to, mr, resp->write_va + resp->offset, pkt->len);
+	}
+	res = rnic_sgl_copy(q->call->r, &to, 0, pkt->payload, pkt->payload_off,
+			    pkt->len);
+	if (unlikely(res)) {
+		fault(q, res);
+		return;
+	}
+	resp->counters.rcv_bytes += pkt->len;
+	if (pkt->flags & RNIC_PKT_LAST)
+		resp->counters.rx_write_requests++;
+	if (!(pkt->flags & RNIC_PKT_IMM)) {
+		resp->offset += pkt->len;
+		finish(q);
+		return;
+	}
+	cqe.byte_len = resp->write_len;
+	if (deliver(q, &cqe, SF_CQE_RECV_RDMA_IMM))
+		ack(q);
+}
+
+static void receive_read(struct request *q, bool again)
+{
+	const struct rnic_packet *pkt = q->pkt;
+	struct rnic_responder *resp = &q->qp->resp;
+	const struct rnic_mr *mr = NULL;
+	struct rnic_sgl from;
+	enum rnic_copy_result res;
+	struct rnic_packet ans;
+
+	if (!q->qp->attr.max_dest_rd_atomic) {
+		nak_invalid(q);
+		return;
+	}
+	if (pkt->len) {
+		mr = remote_mr(q, pkt->va, pkt->len, RNIC_REMOTE_READ);
+		if (!mr) {
+			nak_access(q);
+			return;
+		}
+	}
+	rnic_sgl_init(&from);
+	if (mr)
+		rnic_sgl_add(&from, mr, pkt->va, pkt->len);
+	if (!again) {
+		resp->counters.rx_read_requests++;
+		advance(q);
+	}
+	ans = (struct rnic_packet){
+		.op = RNIC_PKT_READ_RESPONSE,
+		.syndrome = RNIC_AETH_ACK,
+		.src_qpn = q->qp->qpn,
+		.dest_qpn = q->qp->attr.dest_qpn,
+		.psn = pkt->psn,
+		.npkts = pkt->npkts,
+		.msn = resp->msn,
+		.len = pkt->len,
+		.payload = &from,
+	};
+	res = q->reply->send(q->reply, &ans);
+	if (res == RNIC_FAULT_SRC) /* source of an answer: our memory */
+		nak_fatal(q, RNIC_AETH_NAK_OP, RNIC_EVENT_QP_FATAL);
+	else if (res == RNIC_FAULT_DST)
+		answer(q, RNIC_PKT_LOCAL_FAULT, 0, pkt->psn);
+	else
+		resp->counters.xmit_bytes += pkt->len;
+}
+
+static void answer_atomic(struct request *q, uint64_t value)
+{
+	struct rnic_packet ans = {
+		.op = RNIC_PKT_ATOMIC_RESPONSE,
+		.syndrome = RNIC_AETH_ACK,
+		.src_qpn = q->qp->qpn,
+		.dest_qpn = q->qp->attr.dest_qpn,
+		.psn = q->pkt->psn,
+		.npkts = 1,
+		.msn = q->qp->resp.msn,
+		.len = 8,
+		.arg0 = value,
+	};
+
+	q->reply->send(q->reply, &ans);
+}
+
+static void receive_atomic(struct request *q)
+{
+	const struct rnic_packet *pkt = q->pkt;
+	struct rnic_responder *resp = &q->qp->resp;
+	struct rnic_atomic_slot *slot;
+	const struct rnic_mr *mr;
+	uint64_t old;
+
+	/* IBTA vol. 1, 9.4.5: the address is a multiple of 8. */
+	if (pkt->va & 7 || !q->qp->attr.max_dest_rd_atomic) {
+		nak_invalid(q);
+		return;
+	}
+	mr = remote_mr(q, pkt->va, 8, RNIC_REMOTE_ATOMIC);
+	if (!mr) {
+		nak_access(q);
+		return;
+	}
+	if (rnic_atomic(q->call->r, mr, pkt->va,
+			pkt->op == RNIC_PKT_CAS ? RNIC_CAS : RNIC_FADD,
+			pkt->arg0, pkt->arg1, &old)) {
+		nak_fatal(q, RNIC_AETH_NAK_OP, RNIC_EVENT_QP_FATAL);
+		return;
+	}
+	slot = &resp->atomic[resp->atomics++ % RNIC_MAX_RD_ATOMIC];
+	slot->valid = 0;
+	slot->psn = pkt->psn;
+	slot->value = old;
+	store_release(&slot->valid, 1);
+	resp->counters.rx_atomic_requests++;
+	advance(q);
+	answer_atomic(q, old);
+}
+
+/* ---- sequence (IBTA vol. 1, 9.7.4.1) -------------------------------- */
+
+static const struct rnic_atomic_slot *find_atomic(const struct rnic_qp *qp,
+						  uint32_t psn)
+{
+	uint32_t i;
+
+	for (i = 0; i < RNIC_MAX_RD_ATOMIC; i++)
+		if (qp->resp.atomic[i].valid && qp->resp.atomic[i].psn == psn)
+			return &qp->resp.atomic[i];
+	return NULL;
+}
+
+/* What was carried out already is not carried out again. */
+static void duplicate(struct request *q)
+{
+	struct rnic_responder *resp = &q->qp->resp;
+	const struct rnic_atomic_slot *slot;
+
+	resp->counters.duplicate_request++;
+	switch (q->pkt->op) {
+	case RNIC_PKT_READ:
+		receive_read(q, true);
+		break;
+	case RNIC_PKT_CAS:
+	case RNIC_PKT_FADD:
+		slot = find_atomic(q->qp, q->pkt->psn);
+		if (slot)
+			answer_atomic(q, slot->value);
+		break;
+	default:
+		answer(q, RNIC_PKT_ACK, RNIC_AETH_ACK,
+		       rnic_psn_add(resp->epsn, -1));
+	}
+}
+
+/* Does the packet go on where the message stands? */
+static bool in_order(const struct rnic_responder *resp,
+		     const struct rnic_packet *pkt)
+{
+	if (pkt->op == RNIC_PKT_READ || pkt->op == RNIC_PKT_CAS ||
+	    pkt->op == RNIC_PKT_FADD)
+		return resp->in_message == RNIC_PKT_NONE ||
+		       resp->in_message == pkt->op;
+	if (pkt->flags & RNIC_PKT_FIRST)
+		return resp->in_message == RNIC_PKT_NONE;
+	return resp->in_message == pkt->op;
+}
+
+static void expected(struct request *q)
+{
+	if (!in_order(&q->qp->resp, q->pkt)) {
+		nak_invalid(q);
+		return;
+	}
+	switch (q->pkt->op) {
+	case RNIC_PKT_SEND:
+		receive_send(q);
+		break;
+	case RNIC_PKT_WRITE:
+		receive_write(q);
+		break;
+	case RNIC_PKT_READ:
+		receive_read(q, false);
+		break;
+	case RNIC_PKT_CAS:
+	case RNIC_PKT_FADD:
+		receive_atomic(q);
+		break;
+	default:
+		nak_invalid(q);
+	}
+}
+
+static bool may_receive(const struct rnic_qp *qp)
+{
+	uint32_t state = load_acquire(&qp->state);
+
+	return state >= RNIC_RTR && state <= RNIC_SQE;
+}
+
+void rnic_responder_receive(struct rnic_call *call, struct rnic_qp *qp,
+			    const struct rnic_packet *pkt,
+			    struct rnic_reply *reply)
+{
+	struct request q = {call, qp, pkt, reply};
+	struct rnic_responder *resp = &qp->resp;
+	int32_t ahead;
+
+	if (!may_receive(qp) || pkt->src_qpn != qp->attr.dest_qpn ||
+	    !pkt->npkts)
+		return;
+	resp->counters.rcv_packets += pkt->payload ? pkt->npkts : 1;
+	resp->counters.xmit_packets++;
+	ahead = rnic_psn_diff(pkt->psn, resp->epsn);
+	if (likely(!ahead)) {
+		expected(&q);
+	} else if (ahead < 0) {
+		duplicate(&q);
+	} else if (!resp->nak_sent) {
+		resp->nak_sent = 1;
+		resp->counters.out_of_sequence++;
+		answer(&q, RNIC_PKT_NAK, RNIC_AETH_NAK_PSN, resp->epsn);
+	}
+}
+
+/* ---- flushing, locks, life ------------------------------------------ */
+
+/* False: CQ busy. */
+static bool flush_rqe(struct rnic_call *call, struct rnic_qp *qp)
+{
+	struct sf_cqe cqe = {
+		.word = sf_cqe_word(SF_CQE_RECV, SF_ST_WR_FLUSH_ERR, 0,
+				    SF_SYN_QP_STATE, 0, 0),
+	};
+
+	qp->resp.counters.resp_cqe_flush_error++;
+	if (recv_cqe(call, qp, &cqe) == RNIC_PUSH_BUSY)
+		return false;
+	store_release(&qp->resp.have_rqe, 0);
+	store_release(&qp->resp.intent.set, 0);
+	return true;
+}
+
+/* True: there is more. */
+static bool flush(struct rnic_call *call, struct rnic_qp *qp)
+{
+	bool bad;
+
+	for (;;) {
+		if (rnic_call_crowded(call))
+			return true;
+		if (!qp->resp.have_rqe) {
+			if (!rq_peek(call->r, qp, &bad))
+				return false;
+			rq_take(&qp->resp);
+		}
+		if (!flush_rqe(call, qp)) {
+			/* The requester's timer brings us here again. */
+			rnic_timer_arm(call->r, qp,
+				       call->r->ops->now(call->r->host) +
+					       1000000);
+			return false;
+		}
+	}
+}
+
+bool rnic_responder_lock(struct rnic *r, struct rnic_qp *qp)
+{
+	enum rnic_lock_result res = r->ops->lock(r->host, &qp->resp.lock);
+
+	if (unlikely(res == RNIC_LOCK_REPAIR))
+		rnic_responder_repair(r, qp);
+	return res != RNIC_LOCK_BUSY;
+}
+
+void rnic_responder_unlock(struct rnic_call *call, struct rnic_qp *qp)
+{
+	call->r->ops->unlock(call->r->host, &qp->resp.lock);
+	rnic_fence_after_unlock();
+	if (unlikely(load_relaxed(&qp->resp.mark)))
+		rnic_call_flush_qp(call, qp);
+}
+
+void rnic_responder_kick(struct rnic_call *call, struct rnic_qp *qp)
+{
+	struct rnic *r = call->r;
+	bool more;
+
+	do {
+		enum rnic_lock_result res =
+			r->ops->trylock(r->host, &qp->resp.lock);
+
+		if (res == RNIC_LOCK_BUSY) {
+			__atomic_store_n(&qp->resp.mark, 1, __ATOMIC_SEQ_CST);
+			res = r->ops->trylock(r->host, &qp->resp.lock);
+			if (res == RNIC_LOCK_BUSY)
+				return;
+		}
+		if (res == RNIC_LOCK_REPAIR)
+			rnic_responder_repair(r, qp);
+		__atomic_store_n(&qp->resp.mark, 0, __ATOMIC_SEQ_CST);
+		more = load_relaxed(&qp->qpn) &&
+		       load_acquire(&qp->state) == RNIC_ERR && flush(call, qp);
+		r->ops->unlock(r->host, &qp->resp.lock);
+		rnic_fence_after_unlock();
+		if (call->events || call->kicks)
+			rnic_call_end(call);
+	} while (more || load_relaxed(&qp->resp.mark));
+}
+
+void rnic_responder_reset(struct rnic *r, struct rnic_qp *qp)
+{
+	struct rnic_responder *resp = &qp->resp;
+	uint32_t i;
+
+	resp->mark = 0;
+	resp->have_rqe = 0;
+	resp->intent.set = 0;
+	resp->in_message = RNIC_PKT_NONE;
+	resp->offset = 0;
+	resp->rnr_waiter = 0;
+	resp->nak_sent = 0;
+	for (i = 0; i < RNIC_MAX_RD_ATOMIC; i++)
+		resp->atomic[i].valid = 0;
+	resp->rq_head = rq_producer(r, qp);
+}
+
+void rnic_responder_start(struct rnic_qp *qp, uint32_t psn)
+{
+	qp->resp.epsn = psn & RNIC_PSN_MASK;
+	qp->resp.msn = 0;
+}
+
+void rnic_responder_repair(struct rnic *r, struct rnic_qp *qp)
+{
+	struct rnic_responder *resp = &qp->resp;
+	bool bad;
+
+	if (rnic_cq_pushed(r, qp->init.recv_cqn, qp->qpn, &resp->intent)) {
+		store_release(&resp->have_rqe, 0);
+		if (rnic_psn_diff(resp->intent_epsn, resp->epsn) > 0) {
+			resp->in_message = RNIC_PKT_NONE;
+			resp->offset = 0;
+			resp->msn = (resp->msn + 1) & RNIC_PSN_MASK;
+			store_release(&resp->epsn, resp->intent_epsn);
+		}
+	}
+	store_release(&resp->intent.set, 0);
+	/* A peek that was not followed by a take is simply done again. */
+	if (!resp->have_rqe)
+		(void)rq_peek(r, qp, &bad);
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What lies in the arena.  Processes map it at different addresses: numbers
+ * only, no pointers.  Every number that is read from here is checked before it
+ * is used as an index: another process may have been killed in mid-store.
+ *
+ * Who writes what:
+ *  - identity and attributes: control calls only, while the object is quiet;
+ *  - `req`: whoever holds req.lock; `resp`: whoever holds resp.lock;
+ *  - `state` of a QP: atomic; RTS -> ERR by anybody, all else by control.
+ *
+ * Lock order: requester < responder < CQ, at most one of each.  A responder
+ * never takes a requester lock.
+ */
+#ifndef RNIC_STATE_H
+#define RNIC_STATE_H
+
+#include "rnic/rnic.h"
+#include "scalefabric/sf_hw.h"
+
+#define RNIC_MAGIC 0x534652410000ULL /* "SFRA" */
+#define RNIC_STATE_VERSION 1
+
+#define RNIC_QPN_INDEX_BITS 14
+#define RNIC_QPN_MASK 0xffffffu
+#define RNIC_PSN_MASK 0xffffffu
+#define RNIC_CACHE_LINE 64
+
+_Static_assert(1 << RNIC_QPN_INDEX_BITS == RNIC_MAX_QP, "QPN holds an index");
+
+struct rnic_pd {
+	uint32_t live;
+	uint32_t ctx;
+	uint32_t dev;
+	uint32_t users; /* MRs and QPs */
+};
+
+struct rnic_mr {
+	uint32_t key; /* 0: not valid; stored last at create, first at destroy */
+	uint32_t last_key; /* of the previous user of this entry */
+	uint32_t pdn;
+	uint32_t access;
+	uint32_t ctx;
+	uint32_t space;
+	uint32_t nseg;
+	uint32_t live; /* taken, perhaps not valid yet or any more */
+	uint64_t iova;
+	uint64_t len;
+	uint64_t addr;
+	struct rnic_mr_seg seg[RNIC_MR_SEGS];
+};
+
+struct rnic_cq {
+	/* identity */
+	uint32_t live;
+	uint32_t ctx;
+	uint32_t dev;
+	uint32_t channel;
+	uint32_t users; /* queue pairs' ends */
+	uint32_t timestamps;
+	uint64_t user_handle;
+	uint64_t ctrl; /* arena offset of struct sf_cq_ctrl */
+
+	/* under lock */
+	struct rnic_lock lock;
+	uint64_t ring; /* arena offset */
+	uint32_t log_depth;
+	uint32_t error; /* overrun */
+	/*
+	 * Index of the next CQE.  Stored after the CQE's word: a slot at or
+	 * above it that carries its lap was written by one who died before
+	 * this store, and counts.
+	 */
+	uint64_t producer;
+	uint64_t solicited; /* index after the last solicited CQE */
+
+	/* no lock: set by the consumer, taken by whoever raises the event */
+	uint64_t armed; /* arm word, 0: not armed */
+	uint32_t pending; /* an event is due: set before disarming */
+
+	uint32_t comp_events; /* raised, atomic */
+	uint32_t async_events; /* raised, atomic */
+} __attribute__((aligned(RNIC_CACHE_LINE)));
+
+/*
+ * Set before a CQE is written, cleared after all that belongs to it is stored:
+ * where the CQE would be, so that the successor of a dead lock holder can tell
+ * whether it is there.
+ */
+struct rnic_intent {
+	uint64_t cqe;
+	uint32_t set;
+};
+
+/* A position in the send queue and the PSN of its first packet. */
+struct rnic_position {
+	uint64_t index;
+	uint32_t psn;
+	uint32_t reserved;
+};
+
+enum rnic_wait {
+	RNIC_WAIT_NONE,
+	RNIC_WAIT_RNR, /* the peer had no receive posted */
+	RNIC_WAIT_ACK, /* no answer */
+};
+
+struct rnic_requester {
+	struct rnic_lock lock;
+	uint32_t mark; /* somebody rang while the lock was held */
+	uint32_t wait; /* enum rnic_wait */
+	uint64_t deadline; /* of the wait */
+
+	/*
+	 * Oldest WQE that is not complete, and its first PSN.  Two copies, the
+	 * valid one named by `una_sel`: one store moves both.
+	 */
+	struct rnic_position una[2];
+	uint32_t una_sel;
+
+	/* Next to be sent.  Lost with the lock holder: falls back to una. */
+	uint32_t next_psn;
+	uint64_t cur; /* WQE */
+	uint64_t cur_off; /* bytes of it that were sent */
+
+	struct rnic_intent intent; /* CQE of WQE una.index */
+
+	uint8_t retry_left;
+	uint8_t rnr_left;
+	uint8_t fail_status; /* of WQE una.index, when state became ERR */
+	uint8_t failed; /* line's `failed` was stored */
+	uint32_t fail_syndrome;
+	uint32_t unanswered; /* packets in flight on a link that answers later */
+	struct rnic_counters counters;
+} __attribute__((aligned(RNIC_CACHE_LINE)));
+
+/* Result of an atomic, for a repeated request (IBTA vol. 1, 9.4.5). */
+struct rnic_atomic_slot {
+	uint64_t value;
+	uint32_t psn;
+	uint32_t valid;
+};
+
+struct rnic_responder {
+	struct rnic_lock lock;
+	uint32_t mark; /* flush wanted while the lock was held */
+	uint32_t epsn; /* expected PSN */
+	uint32_t msn; /* completed messages, 24 bits */
+	uint32_t nak_sent; /* one NAK per gap */
+
+	struct rnic_intent intent; /* CQE of `rqe` ... */
+	uint32_t intent_epsn; /* ... and what epsn is then */
+
+	/* The message that is arriving. */
+	uint32_t in_message; /* packet op of the first packet, 0: none */
+	uint32_t have_rqe; /* `rqe` was taken and has no CQE yet */
+	uint64_t offset; /* bytes placed so far */
+	uint64_t write_va; /* RDMA WRITE: where the next byte goes */
+	uint32_t write_len; /* and how many may follow */
+	uint32_t write_rkey;
+
+	uint64_t rq_head; /* next descriptor to be taken */
+	uint32_t rnr_waiter; /* the peer waits for a receive, atomic */
+	uint32_t atomics; /* next of atomic[] */
+	struct rnic_atomic_slot atomic[RNIC_MAX_RD_ATOMIC];
+
+	uint32_t rqe_cookie;
+	uint32_t rqe_nsge;
+	struct sf_sge rqe_sge[SF_MAX_RECV_SGE];
+	struct rnic_counters counters;
+} __attribute__((aligned(RNIC_CACHE_LINE)));
+
+struct rnic_qp {
+	uint32_t qpn; /* 0: not live */
+	uint32_t state; /* enum rnic_qp_state, atomic */
+	uint32_t peer_dev; /* device that the path leads to, or ~0 */
+	uint32_t link;
+	uint32_t ctx;
+	uint32_t last_qpn; /* of the previous user of this entry */
+
+	uint64_t sq; /* arena offsets */
+	uint64_t line;
+	uint64_t rq;
+	uint64_t sq_doorbell;
+	uint64_t rq_doorbell;
+	uint64_t queues;
+
+	struct rnic_qp_init init;
+	struct rnic_qp_attr attr;
+	uint64_t queues_len;
+	uint32_t async_events; /* raised, atomic */
+	uint32_t fatal_raised; /* one affiliated error per life, atomic */
+
+	struct rnic_requester req;
+	struct rnic_responder resp;
+} __attribute__((aligned(RNIC_CACHE_LINE)));
+
+struct rnic_port {
+	struct rnic_port_info info;
+	/* Of QPs that were destroyed or reset since. */
+	struct rnic_counters counters;
+};
+
+struct rnic_device {
+	struct rnic_device_info info;
+	struct rnic_port port[RNIC_MAX_PORTS];
+};
+
+/* Allocation of numbers: control only. */
+struct rnic_pool {
+	uint32_t used;
+	uint32_t high; /* entries at and above were never used */
+	uint32_t next; /* where the search begins: numbers rotate */
+};
+
+#define RNIC_ATOMIC_LOCKS 64
+
+struct rnic_shared {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t size_of_state;
+	uint64_t arena_size;
+	uint32_t devices;
+	uint32_t reserved;
+	struct rnic_device device[RNIC_MAX_DEVICES];
+
+	struct rnic_pool pds, mrs, cqs, qps;
+
+	/* Timers: one bit a QP, set before the deadline is published. */
+	uint64_t timer_bits[RNIC_MAX_QP / 64];
+
+	/* One lock per hashed address for atomics that no CPU can do. */
+	struct rnic_lock atomic_lock[RNIC_ATOMIC_LOCKS];
+
+	struct rnic_pd pd[RNIC_MAX_PD];
+	struct rnic_mr mr[RNIC_MAX_MR];
+	struct rnic_cq cq[RNIC_MAX_CQ];
+	struct rnic_qp qp[RNIC_MAX_QP];
+};
+
+_Static_assert(sizeof(struct rnic_shared) <= RNIC_ARENA_DYNAMIC,
+	       "the tables fit before the dynamic part");
+
+#endif

@@ -75,7 +75,7 @@ int sf_map_region(struct sf_context *ctx,
 		return EPROTO;
 	}
 
-	pthread_mutex_lock(&ctx->lock);
+	pthread_mutex_lock(&ctx->map_lock);
 	map = sf_find_map(ctx, region);
 	if (!map)
 		map = sf_new_map(ctx, region);
@@ -83,7 +83,7 @@ int sf_map_region(struct sf_context *ctx,
 		map->refs++;
 	else
 		err = errno;
-	pthread_mutex_unlock(&ctx->lock);
+	pthread_mutex_unlock(&ctx->map_lock);
 	if (err)
 		return err;
 
@@ -97,9 +97,9 @@ void sf_unmap_region(struct sf_context *ctx, struct sf_view *view)
 	if (!view->map)
 		return;
 
-	pthread_mutex_lock(&ctx->lock);
+	pthread_mutex_lock(&ctx->map_lock);
 	if (--view->map->refs == 0)
 		sf_drop_map(ctx, view->map);
-	pthread_mutex_unlock(&ctx->lock);
+	pthread_mutex_unlock(&ctx->map_lock);
 	view->map = NULL;
 }

@@ -93,14 +93,14 @@ void sf_qp_attach(struct sf_qp *qp)
 	struct ibv_qp *ibqp = &qp->vqp.qp;
 	struct sf_context *ctx = to_sf_context(ibqp->context);
 
-	pthread_mutex_lock(&ctx->lock);
+	pthread_mutex_lock(&ctx->table_lock);
 	sf_lock_cqs(ibqp);
 	if (ibqp->send_cq)
 		sf_table_insert(to_sf_cq(ibqp->send_cq), &qp->send_link, qp);
 	if (ibqp->recv_cq && ibqp->recv_cq != ibqp->send_cq)
 		sf_table_insert(to_sf_cq(ibqp->recv_cq), &qp->recv_link, qp);
 	sf_unlock_cqs(ibqp);
-	pthread_mutex_unlock(&ctx->lock);
+	pthread_mutex_unlock(&ctx->table_lock);
 }
 
 /* When this returns no poller looks at the QP, nor will one find it. */
@@ -109,12 +109,12 @@ void sf_qp_detach(struct sf_qp *qp)
 	struct ibv_qp *ibqp = &qp->vqp.qp;
 	struct sf_context *ctx = to_sf_context(ibqp->context);
 
-	pthread_mutex_lock(&ctx->lock);
+	pthread_mutex_lock(&ctx->table_lock);
 	sf_lock_cqs(ibqp);
 	if (ibqp->send_cq)
 		sf_table_remove(to_sf_cq(ibqp->send_cq), &qp->send_link);
 	if (ibqp->recv_cq && ibqp->recv_cq != ibqp->send_cq)
 		sf_table_remove(to_sf_cq(ibqp->recv_cq), &qp->recv_link);
 	sf_unlock_cqs(ibqp);
-	pthread_mutex_unlock(&ctx->lock);
+	pthread_mutex_unlock(&ctx->table_lock);
 }

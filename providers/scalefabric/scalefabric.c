@@ -42,7 +42,8 @@ static void sf_free_context(struct ibv_context *context)
 {
 	struct sf_context *ctx = to_sf_context(context);
 
-	pthread_mutex_destroy(&ctx->lock);
+	pthread_mutex_destroy(&ctx->map_lock);
+	pthread_mutex_destroy(&ctx->table_lock);
 	verbs_uninit_context(&ctx->vctx);
 	free(ctx);
 }
@@ -120,10 +121,8 @@ static struct verbs_context *sf_alloc_context(struct ibv_device *device,
 	err = sf_init_limits(ctx, &resp.drv_payload);
 	if (err)
 		goto err_uninit;
-	err = pthread_mutex_init(&ctx->lock, NULL);
-	if (err)
-		goto err_uninit;
-
+	pthread_mutex_init(&ctx->table_lock, NULL);
+	pthread_mutex_init(&ctx->map_lock, NULL);
 	verbs_set_ops(&ctx->vctx, &sf_context_ops);
 	return &ctx->vctx;
 

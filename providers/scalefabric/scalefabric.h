@@ -40,8 +40,11 @@ struct sf_device {
 struct sf_context {
 	struct verbs_context vctx;
 
-	/* Guards the list of mappings and changes of the CQs' QP tables. */
-	pthread_mutex_t lock;
+	/* Changes of the CQs' QP tables; taken before the locks of CQs. */
+	pthread_mutex_t table_lock;
+
+	/* Innermost. */
+	pthread_mutex_t map_lock;
 	struct sf_map *maps;
 
 	uint32_t max_send_sge;

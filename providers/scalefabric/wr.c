@@ -119,6 +119,8 @@ static int sf_put_inline(const struct sf_qp *qp, struct sf_wqe *wqe,
 	for (i = 0; i < wr->num_sge; i++) {
 		const struct ibv_sge *sge = &wr->sg_list[i];
 
+		if (sge->length == 0)
+			continue;
 		if (sge->length > left)
 			return EINVAL;
 		memcpy(to, (const void *)(uintptr_t)sge->addr, sge->length);

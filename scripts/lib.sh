@@ -3,7 +3,6 @@
 # What the scripts here share.  To be sourced.
 
 SF_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-SF_BUILD=$SF_ROOT/build
 
 die()
 {

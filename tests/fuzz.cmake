@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# Fuzz targets: fuzz/NAME.c has LLVMFuzzerTestOneInput(), fuzz/corpus/NAME/ holds
+# inputs.  Every compiler replays the corpus as a test; with SF_FUZZERS and clang
+# it is a libFuzzer program.
+
+# sf_fuzz_target(NAME [SOURCES path from the top ...] [LIBS ...])
+function(sf_fuzz_target name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LIBS" ${ARGN})
+  set(dir ${CMAKE_SOURCE_DIR}/tests/fuzz)
+  if(NOT EXISTS ${dir}/${name}.c)
+    return()
+  endif()
+  set(flags -fsanitize=address,undefined -fno-sanitize-recover=undefined)
+  set(main ${dir}/replay.c)
+  if(SF_FUZZERS AND CMAKE_C_COMPILER_ID MATCHES Clang)
+    list(APPEND flags -fsanitize=fuzzer)
+    set(main)
+  endif()
+  list(TRANSFORM arg_SOURCES PREPEND ${CMAKE_SOURCE_DIR}/)
+  add_executable(${name} ${dir}/${name}.c ${main} ${arg_SOURCES})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR} ${dir})
+  target_compile_definitions(${name} PRIVATE)
+  target_compile_options(${name} PRIVATE ${flags} -UNDEBUG -g)
+  target_link_options(${name} PRIVATE ${flags})
+  target_link_libraries(${name} PRIVATE
+    sf_contract Threads::Threads ${CMAKE_DL_LIBS} ${arg_LIBS})
+  set_target_properties(${name} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+  if(main AND NOT SF_TESTS STREQUAL OFF)
+    add_test(NAME fuzz/${name} COMMAND ${name} ${dir}/corpus/${name})
+    set_tests_properties(fuzz/${name} PROPERTIES LABELS fuzz TIMEOUT 120)
+  endif()
+endfunction()
+
+sf_fuzz_target(fuzz_uverbs SOURCES softnic/uverbs.c)

@@ -2,7 +2,6 @@
 /*
  * Options shared by `sfnic` and `sfnicd`, and the directory where they meet.
  */
-#define _GNU_SOURCE
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -11,16 +10,13 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "rnic/rnic.h"
 #include "softnic/options.h"
 
-/* What is left of a socket's path for the name below the directory. */
-#define SOCKET_NAME_ROOM 24
-#define DIR_LEN_MAX \
-	(sizeof(((struct sockaddr_un *)0)->sun_path) - SOCKET_NAME_ROOM)
+/* The preload library prepends it to paths in a buffer on the stack. */
+#define DIR_LEN_MAX 200
 
 /* The core appends one digit to the name of a device. */
 #define NAME_LEN_MAX (RNIC_NAME_MAX - 2)
@@ -320,7 +316,6 @@ static int user_directory(char *dir, size_t len, char *msg, size_t msg_len)
 
 	snprintf(run, sizeof(run), "/run/user/%u", (unsigned int)geteuid());
 	for (i = 0; i < sizeof(bases) / sizeof(bases[0]); i++) {
-		/* Too long for a socket's path: of no use. */
 		if (!private_base(bases[i]) ||
 		    strlen(bases[i]) > DIR_LEN_MAX / 2)
 			continue;
@@ -346,8 +341,8 @@ static int check_length(const char *dir, size_t need, size_t len, char *msg,
 	if (need < len && need <= DIR_LEN_MAX)
 		return 0;
 	snprintf(msg, msg_len,
-		 "the path %.40s... is too long for a socket; set SFNIC_DIR "
-		 "to one of at most %zu characters",
+		 "the path %.40s... is too long; set SFNIC_DIR to one of at "
+		 "most %d characters",
 		 dir, DIR_LEN_MAX);
 	return ENAMETOOLONG;
 }
@@ -373,7 +368,7 @@ int sfnic_runtime_dir(const char *instance, char *dir, size_t len, char *msg,
 		      size_t msg_len)
 {
 	const char *name = getenv("SFNIC_DIR");
-	char user[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	char user[DIR_LEN_MAX + 1];
 	int err, n;
 
 	if (name && *name)

@@ -2,7 +2,6 @@
 /*
  * Builds the tree.  Every number is printed the way the kernel prints it.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -33,7 +32,7 @@ struct tree {
 	const struct tree_net *net;
 	int root;
 	int err;
-	char failed[128]; /* the path that could not be made */
+	char failed[256]; /* the path that could not be made */
 };
 
 static void fail(struct tree *t, const char *path)

@@ -2,7 +2,6 @@
 /*
  * The interface of the host that Ethernet devices stand for, and its GIDs.
  */
-#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdbool.h>

@@ -282,6 +282,16 @@ int rnic_mr_destroy(struct rnic *r, uint32_t ctx, uint32_t key)
 	return 0;
 }
 
+void rnic_space_reap(struct rnic *r, uint32_t space)
+{
+	uint32_t i;
+
+	for (i = 0; i < r->sh->mrs.high; i++)
+		if (r->sh->mr[i].live && r->sh->mr[i].space == space)
+			rnic_mr_destroy(r, r->sh->mr[i].ctx,
+					r->sh->mr[i].last_key);
+}
+
 /* ---- the end of a context ------------------------------------------- */
 
 void rnic_ctx_reap(struct rnic *r, uint32_t ctx)
@@ -362,12 +372,18 @@ static void raise(struct rnic *r, const struct rnic_event *event)
 {
 	struct rnic_cq *cq;
 
-	r->ops->event(r->host, event);
-	if (event->type != RNIC_EVENT_COMPLETION)
+	if (event->type != RNIC_EVENT_COMPLETION) {
+		r->ops->event(r->host, event);
 		return;
+	}
 	cq = rnic_cq_get(r, event->cqn);
-	if (cq)
-		store_release(&cq->pending, 0);
+	if (!cq)
+		return;
+	if (event->channel) {
+		__atomic_fetch_add(&cq->comp_events, 1, __ATOMIC_RELAXED);
+		r->ops->event(r->host, event);
+	}
+	store_release(&cq->pending, 0);
 }
 
 void rnic_call_end(struct rnic_call *call)

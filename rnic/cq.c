@@ -313,3 +313,10 @@ int rnic_cq_destroy(struct rnic *r, uint32_t ctx, uint32_t cqn,
 	r->sh->cqs.used--;
 	return 0;
 }
+
+uint64_t rnic_cq_user_handle(const struct rnic *r, uint32_t cqn)
+{
+	const struct rnic_cq *cq = rnic_cq_get(r, cqn);
+
+	return cq ? cq->user_handle : 0;
+}

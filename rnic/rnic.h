@@ -317,6 +317,9 @@ int rnic_cq_resize(struct rnic *r, uint32_t ctx, uint32_t cqn,
 int rnic_cq_destroy(struct rnic *r, uint32_t ctx, uint32_t cqn,
 		    uint32_t *comp_events, uint32_t *async_events);
 
+/* What rnic_cq_attr said; 0 if there is no such CQ. */
+uint64_t rnic_cq_user_handle(const struct rnic *r, uint32_t cqn);
+
 struct rnic_qp_init {
 	uint32_t dev;
 	uint32_t type;
@@ -348,6 +351,8 @@ int rnic_qp_query(struct rnic *r, uint32_t ctx, uint32_t qpn,
 int rnic_qp_destroy(struct rnic *r, uint32_t ctx, uint32_t qpn,
 		    uint32_t *async_events);
 
+/* Destroys the regions of an address space that is gone. */
+void rnic_space_reap(struct rnic *r, uint32_t space);
 /* Destroys all that @ctx owns, in the right order. */
 void rnic_ctx_reap(struct rnic *r, uint32_t ctx);
 /*

@@ -23,6 +23,15 @@ struct rnic *sfnic_rnic(void);
 int sfnic_call(struct sfnic_req *req, int send_fd, struct sfnic_rsp *rsp,
 	       int *recv_fd);
 
+/*
+ * What an fd number below SFNIC_FD_TABLE is, as far as this process has seen:
+ * 0 nothing of ours, SFNIC_FD_EVENTS the read end of an event pipe, else
+ * context number | device << 16.
+ */
+#define SFNIC_FD_TABLE 4096
+#define SFNIC_FD_EVENTS (1u << 31)
+extern uint32_t sfnic_fd_ctx[SFNIC_FD_TABLE];
+
 /* Opens device @dev: a command fd whose file position names the context. */
 int sfnic_open(uint32_t dev, int flags);
 /*
@@ -52,6 +61,9 @@ int sfnic_async_read_fd(uint32_t ctx);
 /* Registers memory of this process; converts pages where it can. */
 int sfnic_reg_mr(uint32_t ctx, struct rnic_mr_attr *attr, uint32_t *key);
 int sfnic_dereg_mr(uint32_t ctx, uint32_t key);
+
+/* The arena as mapped here, and a descriptor of it. */
+void *sfnic_arena(int *fd);
 
 /* Runtime directory (fixed by SFNIC_DIR in the environment, else derived). */
 const char *sfnic_dir(void);

@@ -13,11 +13,11 @@ struct sfnic_options {
 	uint32_t devices;
 	uint32_t ports;
 	uint32_t link_layer; /* enum rnic_link_layer */
-	uint32_t mtu; /* enum rnic_mtu */
-	char name[32]; /* device i is name<i> */
+	uint32_t mtu;	     /* enum rnic_mtu */
+	char name[32];	     /* device i is name<i> */
 	uint64_t arena_size; /* bytes of address space, not of memory */
-	uint32_t linger; /* seconds that an unused daemon stays */
-	char instance[32]; /* separate fabrics of one user; "" is the usual */
+	uint32_t linger;     /* seconds that an unused daemon stays */
+	char instance[32];   /* separate fabrics of one user; "" is the usual */
 	bool given; /* any of the fabric's options was on the command line */
 };
 
@@ -47,5 +47,11 @@ int sfnic_runtime_dir(const char *instance, char *dir, size_t len, char *msg,
  */
 int sfnic_daemon_connect(const char *dir, const struct sfnic_options *opt,
 			 char *msg, size_t msg_len);
+/*
+ * The same from within a program whose daemon has left since `sfnic run`:
+ * options and the daemon's path come from the environment (SFNIC_OPTIONS,
+ * SFNIC_DAEMON).  A socket or -1.
+ */
+int sfnic_daemon_restart(const char *dir);
 
 #endif

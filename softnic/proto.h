@@ -14,7 +14,7 @@
 #define SFNIC_PROTO_VERSION 1
 
 enum sfnic_op {
-	SFNIC_HELLO = 1, /* fd: /proc/self/mem; reply fd: the arena */
+	SFNIC_HELLO = 1, /* fd: /proc/self/mem or none; reply fd: the arena */
 	SFNIC_WATCH, /* turns this connection into the helper thread's */
 	SFNIC_OPEN, /* fd: life line; closing its peer closes the context */
 	SFNIC_ALLOC_PD,
@@ -42,7 +42,25 @@ enum sfnic_fd_kind {
 	SFNIC_FD_CHANNEL = 1,
 	SFNIC_FD_ASYNC,
 	SFNIC_FD_MEM,
+	SFNIC_FD_KICK, /* eventfd: rnic_tick() is wanted earlier */
 };
+
+/* Shared by all processes, at RNIC_ARENA_DYNAMIC in the arena. */
+#define SFNIC_SHARED_SIZE (1ULL << 20)
+struct sfnic_shared {
+	/* When the daemon will call rnic_tick(); lowered by anyone. */
+	uint64_t next_tick;
+};
+
+/*
+ * Numbers that come back: the low bits are an index, the rest changes with
+ * every use, so that a cached descriptor is never taken for a new object's.
+ */
+#define SFNIC_INDEX_BITS 12
+#define SFNIC_INDEX(id) ((id) & ((1u << SFNIC_INDEX_BITS) - 1))
+#define SFNIC_MAX_CTX 1024 /* a context's number fits a file position */
+#define SFNIC_MAX_SPACE 1024
+#define SFNIC_MAX_CHANNEL 4096
 
 struct sfnic_req {
 	uint32_t op;
@@ -56,7 +74,7 @@ struct sfnic_req {
 		struct {
 			uint32_t dev;
 		} open;
-		uint32_t id; /* dealloc, dereg (key), destroy */
+		uint32_t id; /* dealloc, dereg (key), destroy; WATCH: space */
 		struct rnic_mr_attr mr; /* .space is filled in by the daemon */
 		struct rnic_cq_attr cq; /* .dev likewise */
 		struct {
@@ -110,7 +128,8 @@ struct sfnic_rsp {
 			int32_t pid;
 			uint32_t users; /* processes that have a device open */
 			uint64_t arena_size;
-			uint64_t arena_used; /* pages given out */
+			uint64_t arena_used; /* bytes given out */
+			char options[128];
 		} info;
 	};
 };

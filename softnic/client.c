@@ -1,0 +1,773 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A process's side of the software RNIC.  Runs inside other people's programs:
+ * no stdio, no malloc, no cancellation points, errno untouched unless said.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/sysmacros.h>
+#include "softnic/build_id.h"
+#include "softnic/client.h"
+#include "softnic/convert.h"
+#include "softnic/host.h"
+#include "softnic/options.h"
+#include "softnic/raw.h"
+#include "softnic/wire.h"
+
+#define POSITION_MAGIC 0x5346ull /* "SF" */
+#define UVERBS_MAJOR 231
+#define UVERBS_MINOR 192
+
+/* A pipe end that this process holds for a context or a channel. */
+struct pipe_end {
+	uint32_t id; /* whose; 0: free */
+	int read_fd; /* -1: not opened by this process */
+	int write_fd;
+	ino_t ino;
+};
+
+#define MAX_PIPES 512
+#define MAX_MEM_FDS 256
+
+struct fd_cache {
+	uint32_t id;
+	int fd;
+};
+
+static struct {
+	pthread_mutex_t lock; /* connection, tables below */
+	pthread_mutex_t call; /* one call at a time */
+	int ready; /* connected and mapped */
+	int dead; /* the daemon is gone */
+	int arena_fd;
+	int sock;
+	int watch;
+	int mem_fd;
+	void *base;
+	uint64_t size;
+	ino_t ino;
+	dev_t dev;
+	struct rnic rnic;
+	struct sfnic_host host;
+	int life[SFNIC_MAX_CTX]; /* fd + 1 of a context's life line */
+	struct pipe_end channel[MAX_PIPES];
+	struct pipe_end async[MAX_PIPES];
+	struct fd_cache mem[MAX_MEM_FDS];
+	char dir[256];
+} me = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.call = PTHREAD_MUTEX_INITIALIZER,
+	.arena_fd = -1,
+	.sock = -1,
+	.watch = -1,
+	.mem_fd = -1,
+};
+
+uint32_t sfnic_fd_ctx[SFNIC_FD_TABLE];
+
+static void fd_note(int fd, uint32_t what)
+{
+	if (fd >= 0 && fd < SFNIC_FD_TABLE)
+		__atomic_store_n(&sfnic_fd_ctx[fd], what, __ATOMIC_RELEASE);
+}
+
+/* ---- calls ---------------------------------------------------------- */
+
+static int call_on(int sock, struct sfnic_req *req, int send_fd,
+		   struct sfnic_rsp *rsp, int *recv_fd)
+{
+	sigset_t all, old;
+	int err;
+
+	/* A handler that calls verbs itself would wait for this lock. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pthread_mutex_lock(&me.call);
+	err = wire_send(sock, req, sizeof(*req), send_fd);
+	if (!err)
+		err = wire_recv(sock, rsp, sizeof(*rsp), recv_fd);
+	pthread_mutex_unlock(&me.call);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return err ? EIO : rsp->err;
+}
+
+int sfnic_call(struct sfnic_req *req, int send_fd, struct sfnic_rsp *rsp,
+	       int *recv_fd)
+{
+	if (recv_fd)
+		*recv_fd = -1;
+	memset(rsp, 0, sizeof(*rsp));
+	if (!sfnic_rnic())
+		return errno;
+	if (__atomic_load_n(&me.dead, __ATOMIC_ACQUIRE))
+		return EIO;
+	return call_on(me.sock, req, send_fd, rsp, recv_fd);
+}
+
+/* ---- descriptors of others ------------------------------------------ */
+
+static struct pipe_end *pipe_find(struct pipe_end *table, uint32_t id)
+{
+	uint32_t i;
+
+	for (i = 0; i < MAX_PIPES; i++)
+		if (table[i].id == id)
+			return &table[i];
+	return NULL;
+}
+
+static int ask_fd(uint32_t kind, uint32_t id)
+{
+	struct sfnic_req req = {.op = SFNIC_GET_FD};
+	struct sfnic_rsp rsp;
+	int fd;
+
+	req.fd.kind = kind;
+	req.fd.id = id;
+	if (sfnic_call(&req, -1, &rsp, &fd) || fd < 0)
+		return -1;
+	return raw_move_high(fd);
+}
+
+/* A peer's pipe takes the place of the one that was used longest ago. */
+static int pipe_fd(struct pipe_end *table, uint32_t kind, uint32_t id)
+{
+	static uint32_t victim;
+	struct pipe_end *p = pipe_find(table, id);
+	uint32_t i;
+	int fd;
+
+	if (p)
+		return p->write_fd;
+	fd = ask_fd(kind, id);
+	if (fd < 0)
+		return -1;
+	pthread_mutex_lock(&me.lock);
+	p = pipe_find(table, 0);
+	for (i = 0; !p && i < MAX_PIPES; i++) {
+		struct pipe_end *v = &table[victim++ % MAX_PIPES];
+
+		if (v->read_fd < 0) {
+			raw_close(v->write_fd);
+			p = v;
+		}
+	}
+	if (p)
+		*p = (struct pipe_end){id, -1, fd, 0};
+	pthread_mutex_unlock(&me.lock);
+	return fd;
+}
+
+static int mem_fd(uint32_t space)
+{
+	struct fd_cache *c = &me.mem[space % MAX_MEM_FDS];
+	int fd;
+
+	if (space == me.host.space)
+		return me.mem_fd;
+	if (__atomic_load_n(&c->id, __ATOMIC_ACQUIRE) == space)
+		return c->fd;
+	fd = ask_fd(SFNIC_FD_MEM, space);
+	if (fd < 0)
+		return -1;
+	pthread_mutex_lock(&me.lock);
+	/*
+	 * The old one stays open: another thread may be using it.  Few spaces
+	 * share an index, and each is closed with the process.
+	 */
+	c->fd = fd;
+	__atomic_store_n(&c->id, space, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&me.lock);
+	return fd;
+}
+
+static int client_get_fd(uint32_t kind, uint32_t id)
+{
+	switch (kind) {
+	case SFNIC_FD_CHANNEL:
+		return pipe_fd(me.channel, kind, id);
+	case SFNIC_FD_ASYNC:
+		return pipe_fd(me.async, kind, id);
+	case SFNIC_FD_MEM:
+		return mem_fd(id);
+	}
+	return -1;
+}
+
+static void client_event_later(const struct rnic_event *event)
+{
+	struct sfnic_req req = {.op = SFNIC_EVENT, .event = *event};
+	struct sfnic_rsp rsp;
+
+	sfnic_call(&req, -1, &rsp, NULL);
+}
+
+/* ---- connection ----------------------------------------------------- */
+
+static int hello(int sock, struct sfnic_rsp *rsp, int *arena)
+{
+	struct sfnic_req req = {.op = SFNIC_HELLO};
+
+	me.mem_fd = raw_open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+	if (me.mem_fd >= 0)
+		me.mem_fd = raw_move_high(me.mem_fd);
+	req.hello.version = SFNIC_PROTO_VERSION;
+	req.hello.pid = getpid();
+	req.hello.build = SFNIC_BUILD_ID;
+	return call_on(sock, &req, me.mem_fd, rsp, arena);
+}
+
+/* Maps the arena, or checks that the inherited one is still the same. */
+static int map_arena(int fd, uint64_t size)
+{
+	struct stat st;
+	void *base;
+
+	if (raw_fstat(fd, &st))
+		return EIO;
+	if (me.base) {
+		int same = st.st_ino == me.ino && st.st_dev == me.dev;
+
+		raw_close(fd);
+		return same ? 0 : EIO;
+	}
+	base = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		    MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (base == MAP_FAILED)
+		return ENOMEM;
+	madvise(base, size, MADV_DONTDUMP);
+	me.base = base;
+	me.size = size;
+	me.ino = st.st_ino;
+	me.dev = st.st_dev;
+	me.arena_fd = raw_move_high(fd);
+	return 0;
+}
+
+static int attach(int sock)
+{
+	struct sfnic_rsp rsp;
+	int arena, err = hello(sock, &rsp, &arena);
+
+	if (err)
+		return err;
+	if (arena < 0)
+		return EIO;
+	err = map_arena(arena, rsp.arena.size);
+	if (err)
+		return err;
+	me.sock = raw_move_high(sock);
+	me.host.space = rsp.id;
+	me.host.shared =
+		(struct sfnic_shared *)((char *)me.base + RNIC_ARENA_DYNAMIC);
+	me.host.get_fd = client_get_fd;
+	me.host.event_later = client_event_later;
+	return rnic_attach(&me.rnic, me.base, me.size, &sfnic_host_ops,
+			   &me.host);
+}
+
+const char *sfnic_dir(void)
+{
+	if (!me.dir[0]) {
+		const char *dir = getenv("SFNIC_DIR");
+
+		if (dir && strlen(dir) < sizeof(me.dir))
+			strcpy(me.dir, dir);
+	}
+	return me.dir;
+}
+
+static void complain(const char *what)
+{
+	raw_write(2, "sfnic: ", 7);
+	raw_write(2, what, strlen(what));
+	raw_write(2, "\n", 1);
+}
+
+static int connect_daemon(void)
+{
+	int err, sock = wire_connect(sfnic_dir());
+
+	if (sock < 0)
+		sock = sfnic_daemon_restart(sfnic_dir());
+	if (sock < 0) {
+		complain("the software RNIC's daemon does not answer; start the "
+			 "program with `sfnic run`");
+		return ENODEV;
+	}
+	err = attach(sock);
+	if (err == ENOMEM)
+		complain("no address space for the arena: raise the limit "
+			 "(ulimit -v) or use `sfnic run --arena 1G`");
+	if (err == EPROTO)
+		complain("the daemon is of another build: `sfnic down`, then "
+			 "start the program again");
+	if (err == EUSERS)
+		complain("too many processes on this fabric: use `sfnic run "
+			 "--instance NAME` for a second one");
+	if (err && me.sock < 0)
+		raw_close(sock);
+	if (!err) {
+		int kick;
+
+		__atomic_store_n(&me.dead, 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&me.ready, 1, __ATOMIC_RELEASE);
+		kick = ask_fd(SFNIC_FD_KICK, 0);
+		me.host.kick_fd = kick;
+	}
+	return err;
+}
+
+static void child_after_fork(void);
+static void before_fork(void);
+static void parent_after_fork(void);
+
+struct rnic *sfnic_rnic(void)
+{
+	static int forks_watched;
+	int err = 0;
+
+	if (__builtin_expect(__atomic_load_n(&me.ready, __ATOMIC_ACQUIRE), 1))
+		return &me.rnic;
+	pthread_mutex_lock(&me.lock);
+	if (!me.ready) {
+		/* ask_fd() in there takes no lock of ours but `call`. */
+		err = connect_daemon();
+		if (!err && !forks_watched) {
+			forks_watched = 1;
+			pthread_atfork(before_fork, parent_after_fork,
+				       child_after_fork);
+		}
+	}
+	pthread_mutex_unlock(&me.lock);
+	errno = err;
+	return err ? NULL : &me.rnic;
+}
+
+/* ---- the helper thread ---------------------------------------------- */
+
+static void raise_fatal(void)
+{
+	struct rnic_event event = {.type = RNIC_EVENT_DEVICE_FATAL};
+	uint32_t i;
+
+	for (i = 0; i < MAX_PIPES; i++)
+		if (me.async[i].id && me.async[i].read_fd >= 0)
+			sfnic_event_write(me.async[i].write_fd, &event);
+}
+
+/* Sleeps until the daemon says something; the end means that it died. */
+static void *helper(void *arg)
+{
+	int fd = (int)(intptr_t)arg;
+	char byte;
+	long n;
+
+	do {
+		n = raw_read(fd, &byte, 1);
+	} while (n > 0 || n == -EINTR);
+	if (fd == me.watch) {
+		__atomic_store_n(&me.dead, 1, __ATOMIC_RELEASE);
+		raise_fatal();
+	}
+	return NULL;
+}
+
+static void start_helper(void)
+{
+	struct sfnic_req req = {.op = SFNIC_WATCH, .id = me.host.space};
+	struct sfnic_rsp rsp;
+	pthread_attr_t attr;
+	sigset_t all, old;
+	pthread_t thread;
+	int fd = wire_connect(sfnic_dir());
+
+	if (fd < 0 || call_on(fd, &req, -1, &rsp, NULL)) {
+		if (fd >= 0)
+			raw_close(fd);
+		return;
+	}
+	me.watch = raw_move_high(fd);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attr, 128 * 1024);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	if (!pthread_create(&thread, &attr, helper,
+			    (void *)(intptr_t)me.watch))
+		convert_helper_threads(1);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+}
+
+/* ---- fork ----------------------------------------------------------- */
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&me.lock);
+	pthread_mutex_lock(&me.call);
+	convert_before_fork();
+}
+
+static void parent_after_fork(void)
+{
+	pthread_mutex_unlock(&me.call);
+	pthread_mutex_unlock(&me.lock);
+	convert_parent_after_fork();
+}
+
+/*
+ * The child is another process: its own connection, its own address space.
+ * Contexts and life lines are inherited, as command fds are.
+ */
+static void child_after_fork(void)
+{
+	uint32_t i;
+
+	pthread_mutex_init(&me.call, NULL);
+	pthread_mutex_init(&me.lock, NULL);
+	convert_child_after_fork();
+	if (me.sock >= 0)
+		raw_close(me.sock);
+	if (me.watch >= 0)
+		raw_close(me.watch);
+	if (me.mem_fd >= 0)
+		raw_close(me.mem_fd);
+	me.sock = me.watch = me.mem_fd = -1;
+	for (i = 0; i < MAX_MEM_FDS; i++)
+		if (me.mem[i].id == me.host.space)
+			me.mem[i].id = 0;
+	me.ready = 0;
+}
+
+/* ---- command fds ---------------------------------------------------- */
+
+static int reopen_arena(int flags)
+{
+	char path[32] = "/proc/self/fd/", *p = path + 14;
+	unsigned int n = (unsigned int)me.arena_fd, digits[10], count = 0;
+
+	for (; count == 0 || n; n /= 10)
+		digits[count++] = n % 10;
+	while (count)
+		*p++ = (char)('0' + digits[--count]);
+	return (int)raw_open(path, O_RDWR | (flags & O_CLOEXEC));
+}
+
+int sfnic_open(uint32_t dev, int flags)
+{
+	struct sfnic_req req = {.op = SFNIC_OPEN};
+	struct sfnic_rsp rsp;
+	int life[2], fd, err;
+
+	if (!sfnic_rnic())
+		return -1;
+	if (dev >= rnic_devices(&me.rnic)) {
+		errno = ENXIO;
+		return -1;
+	}
+	err = (int)-RAW(SYS_socketpair, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0,
+			life);
+	if (err)
+		goto err;
+	req.open.dev = dev;
+	err = sfnic_call(&req, life[1], &rsp, NULL);
+	raw_close(life[1]);
+	if (err)
+		goto err_life;
+	fd = reopen_arena(flags);
+	if (fd < 0) {
+		err = -fd;
+		goto err_life;
+	}
+	raw_lseek(fd, (off_t)(POSITION_MAGIC << 40 | (uint64_t)dev << 16 |
+			      SFNIC_INDEX(rsp.id)), SEEK_SET);
+	me.life[SFNIC_INDEX(rsp.id) % SFNIC_MAX_CTX] =
+		raw_move_high(life[0]) + 1;
+	fd_note(fd, SFNIC_INDEX(rsp.id) | dev << 16);
+	pthread_mutex_lock(&me.lock);
+	if (me.watch < 0)
+		start_helper();
+	pthread_mutex_unlock(&me.lock);
+	return fd;
+
+err_life:
+	raw_close(life[0]);
+err:
+	errno = err;
+	return -1;
+}
+
+/* What the file position says; 0: not a command fd. */
+static uint32_t context_by_position(int fd)
+{
+	struct stat st;
+	long pos;
+
+	if (!me.base || raw_fstat(fd, &st) || st.st_ino != me.ino ||
+	    st.st_dev != me.dev)
+		return 0;
+	pos = raw_lseek(fd, 0, SEEK_CUR);
+	if (pos < 0 || (uint64_t)pos >> 40 != POSITION_MAGIC)
+		return 0;
+	return (uint32_t)pos;
+}
+
+uint32_t sfnic_context(int fd, uint32_t *dev)
+{
+	uint32_t what = 0;
+
+	if (fd < 0)
+		return 0;
+	if (fd < SFNIC_FD_TABLE)
+		what = __atomic_load_n(&sfnic_fd_ctx[fd], __ATOMIC_ACQUIRE);
+	if (!what || what & SFNIC_FD_EVENTS) {
+		what = context_by_position(fd);
+		if (what)
+			fd_note(fd, what);
+	}
+	*dev = what >> 16;
+	return what & 0xffff;
+}
+
+/* Does any other descriptor of this process stand for the context? */
+static bool context_has_fd(uint32_t what, int except)
+{
+	char buf[2048];
+	long n, at;
+	int dir = (int)raw_open("/proc/self/fd",
+				O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool found = false;
+
+	if (dir < 0)
+		return false;
+	while (!found &&
+	       (n = RAW(SYS_getdents64, dir, buf, sizeof(buf))) > 0) {
+		for (at = 0; at < n && !found;) {
+			struct {
+				uint64_t ino;
+				int64_t off;
+				unsigned short reclen;
+				unsigned char type;
+				char name[];
+			} *d = (void *)(buf + at);
+			int fd = d->name[0] == '.' ? -1 : atoi(d->name);
+
+			at += d->reclen;
+			if (fd >= 0 && fd != except && fd != dir)
+				found = context_by_position(fd) == what;
+		}
+	}
+	raw_close(dir);
+	return found;
+}
+
+static void pipe_closed(struct pipe_end *table, int fd)
+{
+	uint32_t i;
+
+	for (i = 0; i < MAX_PIPES; i++) {
+		if (!table[i].id || table[i].read_fd != fd)
+			continue;
+		raw_close(table[i].write_fd);
+		table[i].id = 0;
+	}
+}
+
+void sfnic_fd_closed(int fd)
+{
+	uint32_t dev, ctx, what;
+	int life;
+
+	if (fd >= 0 && fd < SFNIC_FD_TABLE &&
+	    sfnic_fd_ctx[fd] & SFNIC_FD_EVENTS) {
+		fd_note(fd, 0);
+		pthread_mutex_lock(&me.lock);
+		pipe_closed(me.channel, fd);
+		pipe_closed(me.async, fd);
+		pthread_mutex_unlock(&me.lock);
+		return;
+	}
+	ctx = sfnic_context(fd, &dev);
+	fd_note(fd, 0);
+	if (!ctx)
+		return;
+	what = ctx | dev << 16;
+	if (context_has_fd(what, fd))
+		return;
+	life = me.life[ctx % SFNIC_MAX_CTX];
+	me.life[ctx % SFNIC_MAX_CTX] = 0;
+	if (life)
+		raw_close(life - 1);
+}
+
+void sfnic_fake_stat(uint32_t dev, struct stat *st)
+{
+	st->st_mode = S_IFCHR | 0666;
+	st->st_rdev = makedev(UVERBS_MAJOR, UVERBS_MINOR + dev);
+	st->st_size = 0;
+	st->st_blocks = 0;
+}
+
+/* ---- event pipes ---------------------------------------------------- */
+
+static int open_pipe(uint32_t ctx, uint32_t op, struct pipe_end *table,
+		     int *read_fd, uint32_t *id)
+{
+	struct sfnic_req req = {.op = op, .ctx = ctx};
+	struct sfnic_rsp rsp;
+	struct pipe_end *p;
+	struct stat st;
+	int fd[2], err;
+
+	err = (int)-RAW(SYS_pipe2, fd, O_CLOEXEC);
+	if (err)
+		return err;
+	fd[1] = raw_move_high(fd[1]);
+	RAW(SYS_fcntl, fd[1], F_SETFL, O_NONBLOCK);
+	err = sfnic_call(&req, fd[1], &rsp, NULL);
+	if (err)
+		goto err;
+	*id = op == SFNIC_CREATE_CHANNEL ? rsp.id : ctx;
+	raw_fstat(fd[0], &st);
+	pthread_mutex_lock(&me.lock);
+	p = pipe_find(table, *id);
+	if (!p)
+		p = pipe_find(table, 0);
+	if (p)
+		*p = (struct pipe_end){*id, fd[0], fd[1], st.st_ino};
+	pthread_mutex_unlock(&me.lock);
+	err = EMFILE;
+	if (!p)
+		goto err;
+	fd_note(fd[0], SFNIC_FD_EVENTS);
+	*read_fd = fd[0];
+	return 0;
+
+err:
+	raw_close(fd[0]);
+	raw_close(fd[1]);
+	return err;
+}
+
+int sfnic_channel(uint32_t ctx, int *fd, uint32_t *channel)
+{
+	return open_pipe(ctx, SFNIC_CREATE_CHANNEL, me.channel, fd, channel);
+}
+
+int sfnic_async_fd(uint32_t ctx, int *fd)
+{
+	uint32_t id;
+
+	return open_pipe(ctx, SFNIC_SET_ASYNC, me.async, fd, &id);
+}
+
+uint32_t sfnic_fd_channel(int fd)
+{
+	struct stat st;
+	uint32_t i;
+
+	if (raw_fstat(fd, &st))
+		return 0;
+	for (i = 0; i < MAX_PIPES; i++)
+		if (me.channel[i].id && me.channel[i].read_fd >= 0 &&
+		    me.channel[i].ino == st.st_ino)
+			return me.channel[i].id;
+	return 0;
+}
+
+int sfnic_channel_fd(uint32_t channel)
+{
+	struct pipe_end *p = channel ? pipe_find(me.channel, channel) : NULL;
+
+	return p ? p->read_fd : -1;
+}
+
+int sfnic_async_read_fd(uint32_t ctx)
+{
+	struct pipe_end *p = ctx ? pipe_find(me.async, ctx) : NULL;
+
+	return p ? p->read_fd : -1;
+}
+
+/*
+ * The program's own flags on the pipe stay as they are: what is drained here
+ * comes through a descriptor of our own.
+ */
+uint32_t sfnic_drop_events(int fd, uint64_t record, uint32_t size)
+{
+	char path[32] = "/proc/self/fd/", *p = path + 14;
+	char buf[16], keep[65536];
+	unsigned int n, digits[10], count = 0;
+	uint32_t dropped = 0, kept = 0;
+	int rd, wr;
+
+	if (fd < 0 || size > sizeof(buf))
+		return 0;
+	for (n = (unsigned int)fd; count == 0 || n; n /= 10)
+		digits[count++] = n % 10;
+	while (count)
+		*p++ = (char)('0' + digits[--count]);
+	rd = (int)raw_open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	wr = (int)raw_open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	while (rd >= 0 && kept + size <= sizeof(keep) &&
+	       raw_read(rd, buf, size) == (long)size) {
+		if (memcmp(buf, &record, sizeof(record))) {
+			memcpy(keep + kept, buf, size);
+			kept += size;
+		} else {
+			dropped++;
+		}
+	}
+	for (n = 0; n < kept && wr >= 0; n += size)
+		raw_write(wr, keep + n, size);
+	if (rd >= 0)
+		raw_close(rd);
+	if (wr >= 0)
+		raw_close(wr);
+	return dropped;
+}
+
+/* ---- memory regions ------------------------------------------------- */
+
+int sfnic_reg_mr(uint32_t ctx, struct rnic_mr_attr *attr, uint32_t *key)
+{
+	struct sfnic_req req = {.op = SFNIC_REG_MR, .ctx = ctx};
+	struct sfnic_rsp rsp;
+	int err;
+
+	if (!sfnic_rnic())
+		return errno;
+	err = convert_acquire(attr);
+	if (err)
+		return err;
+	req.mr = *attr;
+	err = sfnic_call(&req, -1, &rsp, NULL);
+	if (err) {
+		convert_release(attr->addr, attr->len);
+		return err;
+	}
+	*key = rsp.id;
+	return convert_note(rsp.id, attr->addr, attr->len);
+}
+
+int sfnic_dereg_mr(uint32_t ctx, uint32_t key)
+{
+	struct sfnic_req req = {.op = SFNIC_DEREG_MR, .ctx = ctx, .id = key};
+	struct sfnic_rsp rsp;
+	int err = sfnic_call(&req, -1, &rsp, NULL);
+
+	if (!err)
+		convert_forget(key);
+	return err;
+}
+
+void *sfnic_arena(int *fd)
+{
+	*fd = me.arena_fd;
+	return me.base;
+}

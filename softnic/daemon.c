@@ -1,0 +1,972 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * sfnicd: owner of the arena, control plane, janitor, keeper of timers.  One
+ * thread, one loop; never between two programs' data.
+ */
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/un.h>
+#include "softnic/build_id.h"
+#include "softnic/host.h"
+#include "softnic/options.h"
+#include "softnic/pages.h"
+#include "softnic/raw.h"
+#include "softnic/tree.h"
+#include "softnic/wire.h"
+
+/* What an epoll event is about: kind in the high half, index in the low. */
+enum source {
+	SRC_LISTEN,
+	SRC_KICK,
+	SRC_CONN,
+	SRC_LIFE,
+	SRC_PIPE,
+};
+
+#define MAX_CONN 4096
+#define MAX_PENDING 4096
+
+struct conn {
+	int fd; /* -1: free */
+	uint32_t space; /* index; 0: has not said hello */
+	bool watch;
+};
+
+struct space {
+	uint32_t id; /* 0: free */
+	uint32_t last_id;
+	int mem_fd;
+	int pid;
+};
+
+struct context {
+	uint32_t id;
+	uint32_t last_id;
+	uint32_t dev;
+	int life;
+	int async;
+};
+
+struct channel {
+	uint32_t id;
+	uint32_t last_id;
+	uint32_t ctx;
+	int fd;
+};
+
+/* Pages that a process has taken for registered memory. */
+struct block {
+	uint64_t off, len;
+	uint32_t space;
+	struct block *next;
+};
+
+static struct {
+	struct sfnic_options opt;
+	const char *dir;
+	struct rnic rnic;
+	struct sfnic_host host;
+	void *base;
+	int arena_fd;
+	int epoll;
+	int listen;
+	int down;
+	uint64_t unused_since; /* 0: in use */
+	struct conn conn[MAX_CONN];
+	struct space space[SFNIC_MAX_SPACE];
+	struct context ctx[SFNIC_MAX_CTX];
+	struct channel channel[SFNIC_MAX_CHANNEL];
+	struct block *blocks;
+	struct rnic_event pending[MAX_PENDING]; /* pipe was full */
+	uint32_t pendings;
+} d;
+
+/* ---- small tables --------------------------------------------------- */
+
+/* Same index, new number. */
+static uint32_t new_id(uint32_t last, uint32_t index)
+{
+	uint32_t step = 1u << SFNIC_INDEX_BITS;
+
+	return (((last & ~(step - 1)) + step) & 0x7fffffff) | index;
+}
+
+static struct context *ctx_get(uint32_t index)
+{
+	return index && index < SFNIC_MAX_CTX && d.ctx[index].id ?
+		       &d.ctx[index] :
+		       NULL;
+}
+
+static struct channel *channel_get(uint32_t id)
+{
+	struct channel *c = &d.channel[SFNIC_INDEX(id) % SFNIC_MAX_CHANNEL];
+
+	return id && c->id == id ? c : NULL;
+}
+
+static struct space *space_get(uint32_t id)
+{
+	struct space *s = &d.space[SFNIC_INDEX(id) % SFNIC_MAX_SPACE];
+
+	return id && s->id == id ? s : NULL;
+}
+
+static int watch_fd(int fd, enum source source, uint32_t index, uint32_t events)
+{
+	struct epoll_event ev = {
+		.events = events,
+		.data.u64 = (uint64_t)source << 32 | index,
+	};
+
+	return epoll_ctl(d.epoll, EPOLL_CTL_ADD, fd, &ev) ? errno : 0;
+}
+
+static bool in_use(void)
+{
+	uint32_t i;
+
+	for (i = 1; i < SFNIC_MAX_CTX; i++)
+		if (d.ctx[i].id)
+			return true;
+	return false;
+}
+
+static uint32_t users(void)
+{
+	uint32_t i, n = 0;
+
+	for (i = 1; i < SFNIC_MAX_SPACE; i++)
+		n += d.space[i].id != 0;
+	return n;
+}
+
+/* ---- host of the RNIC core ------------------------------------------ */
+
+static int daemon_get_fd(uint32_t kind, uint32_t id)
+{
+	struct channel *channel;
+	struct context *ctx;
+	struct space *space;
+
+	switch (kind) {
+	case SFNIC_FD_CHANNEL:
+		channel = channel_get(id);
+		return channel ? channel->fd : -1;
+	case SFNIC_FD_ASYNC:
+		ctx = ctx_get(id);
+		return ctx ? ctx->async : -1;
+	case SFNIC_FD_MEM:
+		space = space_get(id);
+		return space ? space->mem_fd : -1;
+	case SFNIC_FD_KICK:
+		return d.host.kick_fd;
+	}
+	return -1;
+}
+
+static int event_fd(const struct rnic_event *event)
+{
+	bool comp = event->type == RNIC_EVENT_COMPLETION;
+
+	return daemon_get_fd(comp ? SFNIC_FD_CHANNEL : SFNIC_FD_ASYNC,
+			     comp ? event->channel : event->ctx);
+}
+
+static void event_later(const struct rnic_event *event)
+{
+	if (d.pendings < MAX_PENDING)
+		d.pending[d.pendings++] = *event;
+}
+
+/* In order per pipe: an event that still does not fit keeps its place. */
+static void deliver_pending(void)
+{
+	uint32_t i, kept = 0;
+
+	for (i = 0; i < d.pendings; i++) {
+		int fd = event_fd(&d.pending[i]);
+
+		if (fd >= 0 && sfnic_event_write(fd, &d.pending[i]) == EAGAIN)
+			d.pending[kept++] = d.pending[i];
+	}
+	d.pendings = kept;
+}
+
+/* Events of an object that goes; how many of them were completions. */
+static uint32_t drop_pending(uint32_t ctx, uint64_t element, bool comp)
+{
+	uint32_t i, kept = 0;
+
+	for (i = 0; i < d.pendings; i++) {
+		const struct rnic_event *e = &d.pending[i];
+
+		if (e->ctx == ctx && e->element == element &&
+		    (e->type == RNIC_EVENT_COMPLETION) == comp)
+			continue;
+		d.pending[kept++] = *e;
+	}
+	i = d.pendings - kept;
+	d.pendings = kept;
+	return i;
+}
+
+static uint64_t daemon_mem_alloc(void *host, uint64_t len)
+{
+	(void)host;
+	return pages_alloc(len);
+}
+
+static void daemon_mem_free(void *host, uint64_t off, uint64_t len)
+{
+	(void)host;
+	pages_free(off, len);
+}
+
+static struct rnic_host_ops daemon_ops;
+
+/* ---- processes ------------------------------------------------------ */
+
+static void free_blocks(uint32_t space)
+{
+	struct block **p = &d.blocks;
+
+	while (*p) {
+		struct block *b = *p;
+
+		if (b->space != space) {
+			p = &b->next;
+			continue;
+		}
+		pages_free(b->off, b->len);
+		*p = b->next;
+		free(b);
+	}
+}
+
+/*
+ * A process has ended (or left its image by exec): what it held locked is
+ * mended, its memory is nobody's.  Its contexts end with their life lines.
+ */
+static void space_end(uint32_t index)
+{
+	struct space *s = &d.space[index];
+	uint32_t id = s->id;
+
+	if (!id)
+		return;
+	rnic_repair(&d.rnic);
+	rnic_space_reap(&d.rnic, id);
+	free_blocks(id);
+	if (s->mem_fd >= 0)
+		close(s->mem_fd);
+	s->id = 0;
+}
+
+static void conn_close(uint32_t index)
+{
+	struct conn *c = &d.conn[index];
+	uint32_t space = c->space;
+	bool watch = c->watch;
+
+	close(c->fd);
+	*c = (struct conn){.fd = -1};
+	if (space && !watch)
+		space_end(space);
+}
+
+static void conn_accept(void)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+	uint32_t i;
+	int fd = accept4(d.listen, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd < 0)
+		return;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) ||
+	    (cred.uid != getuid() && cred.uid != 0)) {
+		close(fd);
+		return;
+	}
+	for (i = 0; i < MAX_CONN && d.conn[i].fd >= 0; i++)
+		;
+	if (i == MAX_CONN || watch_fd(fd, SRC_CONN, i, EPOLLIN)) {
+		close(fd);
+		return;
+	}
+	d.conn[i] = (struct conn){.fd = fd};
+}
+
+/* ---- contexts ------------------------------------------------------- */
+
+static void channels_close(uint32_t ctx)
+{
+	uint32_t i;
+
+	for (i = 1; i < SFNIC_MAX_CHANNEL; i++) {
+		if (!d.channel[i].id || d.channel[i].ctx != ctx)
+			continue;
+		close(d.channel[i].fd);
+		d.channel[i].id = 0;
+	}
+}
+
+static void ctx_end(uint32_t index)
+{
+	struct context *c = ctx_get(index);
+
+	if (!c)
+		return;
+	rnic_repair(&d.rnic);
+	rnic_ctx_reap(&d.rnic, index);
+	channels_close(index);
+	if (c->async >= 0)
+		close(c->async);
+	close(c->life);
+	c->id = 0;
+}
+
+/* ---- operations ----------------------------------------------------- */
+
+/* One request being answered. */
+struct call {
+	struct conn *conn;
+	const struct sfnic_req *req;
+	struct sfnic_rsp *rsp;
+	struct context *ctx;
+	int fd; /* came with it; an operation that keeps it sets -1 */
+	int reply_fd; /* goes back, stays ours */
+};
+
+static int op_hello(struct call *c)
+{
+	uint32_t i;
+	struct space *s;
+
+	if (c->req->hello.version != SFNIC_PROTO_VERSION ||
+	    c->req->hello.build != SFNIC_BUILD_ID)
+		return EPROTO;
+	if (c->conn->space)
+		return EINVAL;
+	for (i = 1; i < SFNIC_MAX_SPACE && d.space[i].id; i++)
+		;
+	if (i == SFNIC_MAX_SPACE)
+		return EUSERS;
+	s = &d.space[i];
+	s->id = s->last_id = new_id(s->last_id, i);
+	s->mem_fd = c->fd;
+	s->pid = c->req->hello.pid;
+	c->fd = -1;
+	c->conn->space = i;
+	c->rsp->id = s->id;
+	c->rsp->arena.size = d.opt.arena_size;
+	c->rsp->arena.daemon_pid = getpid();
+	c->reply_fd = d.arena_fd;
+	return 0;
+}
+
+static int op_watch(struct call *c)
+{
+	struct space *s = space_get(c->req->id);
+
+	if (!s || c->conn->space)
+		return EINVAL;
+	c->conn->space = SFNIC_INDEX(s->id);
+	c->conn->watch = true;
+	return 0;
+}
+
+static int op_open(struct call *c)
+{
+	struct context *ctx;
+	uint32_t i;
+
+	if (c->fd < 0 || c->req->open.dev >= rnic_devices(&d.rnic))
+		return EINVAL;
+	for (i = 1; i < SFNIC_MAX_CTX && d.ctx[i].id; i++)
+		;
+	if (i == SFNIC_MAX_CTX)
+		return EMFILE;
+	ctx = &d.ctx[i];
+	if (watch_fd(c->fd, SRC_LIFE, i, EPOLLRDHUP))
+		return ENOMEM;
+	ctx->id = ctx->last_id = new_id(ctx->last_id, i);
+	ctx->dev = c->req->open.dev;
+	ctx->life = c->fd;
+	ctx->async = -1;
+	c->fd = -1;
+	c->rsp->id = ctx->id;
+	return 0;
+}
+
+static int op_alloc_pd(struct call *c)
+{
+	return rnic_pd_create(&d.rnic, c->req->ctx, c->ctx->dev, &c->rsp->id);
+}
+
+static int op_dealloc_pd(struct call *c)
+{
+	return rnic_pd_destroy(&d.rnic, c->req->ctx, c->req->id);
+}
+
+static int op_reg_mr(struct call *c)
+{
+	struct rnic_mr_attr attr = c->req->mr;
+
+	attr.space = d.space[c->conn->space].id;
+	return rnic_mr_create(&d.rnic, c->req->ctx, &attr, &c->rsp->id);
+}
+
+static int op_dereg_mr(struct call *c)
+{
+	return rnic_mr_destroy(&d.rnic, c->req->ctx, c->req->id);
+}
+
+static int op_channel(struct call *c)
+{
+	struct channel *channel;
+	uint32_t i;
+
+	if (c->fd < 0)
+		return EINVAL;
+	for (i = 1; i < SFNIC_MAX_CHANNEL && d.channel[i].id; i++)
+		;
+	if (i == SFNIC_MAX_CHANNEL)
+		return ENOMEM;
+	channel = &d.channel[i];
+	channel->id = channel->last_id = new_id(channel->last_id, i);
+	channel->ctx = c->req->ctx;
+	channel->fd = c->fd;
+	c->fd = -1;
+	c->rsp->id = channel->id;
+	return 0;
+}
+
+static int op_async(struct call *c)
+{
+	if (c->fd < 0)
+		return EINVAL;
+	if (c->ctx->async >= 0)
+		close(c->ctx->async);
+	c->ctx->async = c->fd;
+	c->fd = -1;
+	return 0;
+}
+
+static int op_create_cq(struct call *c)
+{
+	struct rnic_cq_attr attr = c->req->cq;
+
+	attr.dev = c->ctx->dev;
+	if (attr.channel && !channel_get(attr.channel))
+		return EINVAL;
+	return rnic_cq_create(&d.rnic, c->req->ctx, &attr, &c->rsp->id,
+			      &c->rsp->cq.mem);
+}
+
+static int op_resize_cq(struct call *c)
+{
+	return rnic_cq_resize(&d.rnic, c->req->ctx, c->req->resize_cq.cqn,
+			      c->req->resize_cq.log_depth, &c->rsp->cq.mem);
+}
+
+static int op_destroy_cq(struct call *c)
+{
+	uint64_t element = rnic_cq_user_handle(&d.rnic, c->req->id);
+	int err = rnic_cq_destroy(&d.rnic, c->req->ctx, c->req->id,
+				  &c->rsp->destroyed.comp_events,
+				  &c->rsp->destroyed.async_events);
+
+	if (err)
+		return err;
+	c->rsp->destroyed.comp_events -=
+		drop_pending(c->req->ctx, element, true);
+	c->rsp->destroyed.async_events -=
+		drop_pending(c->req->ctx, element, false);
+	return 0;
+}
+
+static int op_create_qp(struct call *c)
+{
+	struct rnic_qp_init init = c->req->qp;
+
+	init.dev = c->ctx->dev;
+	return rnic_qp_create(&d.rnic, c->req->ctx, &init, &c->rsp->id,
+			      &c->rsp->qp.mem);
+}
+
+static int op_modify_qp(struct call *c)
+{
+	return rnic_qp_modify(&d.rnic, c->req->ctx, c->req->modify_qp.qpn,
+			      &c->req->modify_qp.attr, c->req->modify_qp.mask);
+}
+
+static int op_query_qp(struct call *c)
+{
+	return rnic_qp_query(&d.rnic, c->req->ctx, c->req->id,
+			     &c->rsp->query_qp.attr, &c->rsp->query_qp.init);
+}
+
+static int op_destroy_qp(struct call *c)
+{
+	struct rnic_qp_attr attr;
+	struct rnic_qp_init init;
+	int err = rnic_qp_query(&d.rnic, c->req->ctx, c->req->id, &attr, &init);
+
+	if (!err)
+		err = rnic_qp_destroy(&d.rnic, c->req->ctx, c->req->id,
+				      &c->rsp->destroyed.async_events);
+	if (!err)
+		c->rsp->destroyed.async_events -= drop_pending(
+			c->req->ctx, init.user_handle, false);
+	return err;
+}
+
+static int op_alloc_pages(struct call *c)
+{
+	struct block *b = calloc(1, sizeof(*b));
+
+	if (!b)
+		return ENOMEM;
+	b->len = c->req->pages.len;
+	b->off = pages_alloc(b->len);
+	if (!b->off) {
+		free(b);
+		return ENOMEM;
+	}
+	b->space = d.space[c->conn->space].id;
+	b->next = d.blocks;
+	d.blocks = b;
+	c->rsp->pages.off = b->off;
+	return 0;
+}
+
+static int op_free_pages(struct call *c)
+{
+	struct block **p;
+
+	for (p = &d.blocks; *p; p = &(*p)->next) {
+		struct block *b = *p;
+
+		if (b->off != c->req->pages.off ||
+		    b->space != d.space[c->conn->space].id)
+			continue;
+		pages_free(b->off, b->len);
+		*p = b->next;
+		free(b);
+		return 0;
+	}
+	return EINVAL;
+}
+
+static int op_get_fd(struct call *c)
+{
+	c->reply_fd = daemon_get_fd(c->req->fd.kind, c->req->fd.id);
+	return c->reply_fd < 0 ? ENOENT : 0;
+}
+
+static int op_event(struct call *c)
+{
+	event_later(&c->req->event);
+	return 0;
+}
+
+static int op_info(struct call *c)
+{
+	c->rsp->info.pid = getpid();
+	c->rsp->info.users = users();
+	c->rsp->info.arena_size = d.opt.arena_size;
+	c->rsp->info.arena_used = pages_used();
+	sfnic_options_line(&d.opt, c->rsp->info.options,
+			   sizeof(c->rsp->info.options));
+	return 0;
+}
+
+/* id 1: also when it is in use. */
+static int op_down(struct call *c)
+{
+	if (in_use() && c->req->id != 1)
+		return EBUSY;
+	d.down = 1;
+	return 0;
+}
+
+enum needs { NEEDS_NOTHING, NEEDS_SPACE, NEEDS_CTX };
+
+static const struct {
+	int (*fn)(struct call *c);
+	enum needs needs;
+} ops[] = {
+	[SFNIC_HELLO] = {op_hello, NEEDS_NOTHING},
+	[SFNIC_WATCH] = {op_watch, NEEDS_NOTHING},
+	[SFNIC_OPEN] = {op_open, NEEDS_SPACE},
+	[SFNIC_ALLOC_PD] = {op_alloc_pd, NEEDS_CTX},
+	[SFNIC_DEALLOC_PD] = {op_dealloc_pd, NEEDS_CTX},
+	[SFNIC_REG_MR] = {op_reg_mr, NEEDS_CTX},
+	[SFNIC_DEREG_MR] = {op_dereg_mr, NEEDS_CTX},
+	[SFNIC_CREATE_CHANNEL] = {op_channel, NEEDS_CTX},
+	[SFNIC_SET_ASYNC] = {op_async, NEEDS_CTX},
+	[SFNIC_CREATE_CQ] = {op_create_cq, NEEDS_CTX},
+	[SFNIC_RESIZE_CQ] = {op_resize_cq, NEEDS_CTX},
+	[SFNIC_DESTROY_CQ] = {op_destroy_cq, NEEDS_CTX},
+	[SFNIC_CREATE_QP] = {op_create_qp, NEEDS_CTX},
+	[SFNIC_MODIFY_QP] = {op_modify_qp, NEEDS_CTX},
+	[SFNIC_QUERY_QP] = {op_query_qp, NEEDS_CTX},
+	[SFNIC_DESTROY_QP] = {op_destroy_qp, NEEDS_CTX},
+	[SFNIC_ALLOC_PAGES] = {op_alloc_pages, NEEDS_SPACE},
+	[SFNIC_FREE_PAGES] = {op_free_pages, NEEDS_SPACE},
+	[SFNIC_GET_FD] = {op_get_fd, NEEDS_SPACE},
+	[SFNIC_EVENT] = {op_event, NEEDS_SPACE},
+	[SFNIC_INFO] = {op_info, NEEDS_NOTHING},
+	[SFNIC_DOWN] = {op_down, NEEDS_NOTHING},
+};
+
+static int dispatch(struct call *c)
+{
+	uint32_t op = c->req->op;
+
+	if (op >= sizeof(ops) / sizeof(ops[0]) || !ops[op].fn)
+		return EOPNOTSUPP;
+	if (ops[op].needs != NEEDS_NOTHING &&
+	    (!c->conn->space || c->conn->watch))
+		return EINVAL;
+	c->ctx = ctx_get(c->req->ctx);
+	if (ops[op].needs == NEEDS_CTX && !c->ctx)
+		return ENODEV;
+	return ops[op].fn(c);
+}
+
+static void conn_serve(uint32_t index)
+{
+	struct conn *conn = &d.conn[index];
+	struct sfnic_req req;
+	struct sfnic_rsp rsp = {0};
+	struct call call = {.conn = conn, .req = &req, .rsp = &rsp,
+			    .fd = -1, .reply_fd = -1};
+	int err = wire_recv(conn->fd, &req, sizeof(req), &call.fd);
+
+	if (err == EAGAIN)
+		return;
+	if (err) {
+		conn_close(index);
+		return;
+	}
+	rsp.err = dispatch(&call);
+	if (call.fd >= 0)
+		close(call.fd);
+	if (wire_send(conn->fd, &rsp, sizeof(rsp),
+		      rsp.err ? -1 : call.reply_fd))
+		conn_close(index);
+}
+
+/* ---- start ---------------------------------------------------------- */
+
+static int ready_fd = -1;
+
+/* To whoever started us, else to stderr. */
+static void __attribute__((noreturn)) give_up(const char *what, int err)
+{
+	char line[256];
+	int n = snprintf(line, sizeof(line), "%s%s%s", what, err ? ": " : "",
+			 err ? strerror(err) : "");
+
+	if (ready_fd >= 0)
+		raw_write(ready_fd, line, (size_t)n);
+	else
+		fprintf(stderr, "sfnicd: %s\n", line);
+	exit(1);
+}
+
+static void make_arena(void)
+{
+	uint64_t size = d.opt.arena_size;
+	int fd = memfd_create("sfnic-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0)
+		give_up("cannot create the arena", errno);
+	if (ftruncate(fd, (off_t)size))
+		give_up("cannot size the arena (try --arena 1G)", errno);
+	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
+	d.base = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (d.base == MAP_FAILED)
+		give_up("cannot map the arena (try --arena 1G, or raise "
+			"ulimit -v)", errno);
+	madvise(d.base, size, MADV_DONTDUMP);
+	d.arena_fd = fd;
+	if (pages_init(fd, RNIC_ARENA_DYNAMIC + SFNIC_SHARED_SIZE, size))
+		give_up("no memory", 0);
+}
+
+/* Locally administered; the same user, network and instance get the same. */
+static uint64_t make_guid(void)
+{
+	uint64_t h = 0xcbf29ce484222325ull;
+	char text[512], id[64] = "";
+	struct stat st = {0};
+	FILE *f = fopen("/etc/machine-id", "r");
+	const char *p;
+
+	if (f) {
+		if (!fgets(id, sizeof(id), f))
+			id[0] = 0;
+		fclose(f);
+	}
+	stat("/proc/self/ns/net", &st);
+	snprintf(text, sizeof(text), "%s/%u/%llu/%s", id, getuid(),
+		 (unsigned long long)st.st_ino, d.opt.instance);
+	for (p = text; *p; p++)
+		h = (h ^ (uint8_t)*p) * 0x100000001b3ull;
+	/* 02:... says "locally administered"; the low byte numbers devices. */
+	return (h & 0x00fffffffffffe00ull) | 0x0200000000000000ull;
+}
+
+static void make_rnic(void)
+{
+	struct rnic_config config = {
+		.devices = d.opt.devices,
+		.ports = d.opt.ports,
+		.link_layer = d.opt.link_layer,
+		.mtu = d.opt.mtu,
+		.guid = make_guid(),
+	};
+	struct tree_net net = {0};
+	char msg[256];
+	uint32_t dev, port, i;
+	int err;
+
+	memcpy(config.name, d.opt.name, sizeof(config.name) - 1);
+	tree_host_net(&net);
+	if (d.opt.link_layer == RNIC_ETHERNET && net.rnic_mtu < config.mtu &&
+	    net.rnic_mtu)
+		config.mtu = net.rnic_mtu;
+	daemon_ops = sfnic_host_ops;
+	daemon_ops.mem_alloc = daemon_mem_alloc;
+	daemon_ops.mem_free = daemon_mem_free;
+	d.host.shared = (struct sfnic_shared *)((char *)d.base +
+						RNIC_ARENA_DYNAMIC);
+	d.host.shared->next_tick = UINT64_MAX;
+	d.host.get_fd = daemon_get_fd;
+	d.host.event_later = event_later;
+	err = rnic_create(&d.rnic, d.base, d.opt.arena_size, &config,
+			  &daemon_ops, &d.host);
+	if (err)
+		give_up("cannot set up the device", err);
+	for (dev = 0; dev < config.devices; dev++)
+		for (port = 1; port <= config.ports; port++)
+			for (i = 0; config.link_layer == RNIC_ETHERNET &&
+				    i < net.gids;
+			     i++)
+				rnic_port_add_gid(&d.rnic, dev, port,
+						  net.gid[i]);
+	err = tree_create(&d.rnic, d.dir, &net, msg, sizeof(msg));
+	if (err)
+		give_up(msg, 0);
+}
+
+static void make_socket(void)
+{
+	struct sockaddr_un sun = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
+			0);
+
+	/* A relative name: the directory's path may be of any length. */
+	if (fd < 0 || chdir(d.dir))
+		give_up("cannot enter the runtime directory", errno);
+	strcpy(sun.sun_path, "sock");
+	unlink("sock");
+	if (bind(fd, (struct sockaddr *)&sun, sizeof(sun)) || listen(fd, 1024))
+		give_up("cannot listen in the runtime directory (set SFNIC_DIR "
+			"to one that can be written)", errno);
+	d.listen = fd;
+}
+
+static void set_up(void)
+{
+	struct rlimit nofile;
+	uint32_t i;
+
+	for (i = 0; i < MAX_CONN; i++)
+		d.conn[i].fd = -1;
+	if (!getrlimit(RLIMIT_NOFILE, &nofile)) {
+		nofile.rlim_cur = nofile.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &nofile);
+	}
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGINT, SIG_IGN);
+	d.epoll = epoll_create1(EPOLL_CLOEXEC);
+	d.host.kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (d.epoll < 0 || d.host.kick_fd < 0)
+		give_up("cannot set up", errno);
+	make_arena();
+	make_rnic();
+	make_socket();
+	watch_fd(d.listen, SRC_LISTEN, 0, EPOLLIN);
+	watch_fd(d.host.kick_fd, SRC_KICK, 0, EPOLLIN);
+}
+
+/* ---- loop ----------------------------------------------------------- */
+
+static uint64_t now_ns(void)
+{
+	return daemon_ops.now(NULL);
+}
+
+/* Runs due timers; milliseconds until the next, or -1. */
+static int run_timers(void)
+{
+	uint64_t *word = &d.host.shared->next_tick;
+	uint64_t now = now_ns(), next;
+
+	__atomic_store_n(word, UINT64_MAX, __ATOMIC_SEQ_CST);
+	next = rnic_tick(&d.rnic, now);
+	daemon_ops.timer(&d.host, next);
+	next = __atomic_load_n(word, __ATOMIC_SEQ_CST);
+	if (next == UINT64_MAX)
+		return -1;
+	now = now_ns();
+	return next <= now ? 0 : (int)((next - now) / 1000000 + 1);
+}
+
+static int linger_ms(void)
+{
+	uint64_t end;
+
+	if (in_use()) {
+		d.unused_since = 0;
+		return -1;
+	}
+	if (!d.unused_since)
+		d.unused_since = now_ns();
+	end = d.unused_since + d.opt.linger * 1000000000ull;
+	if (now_ns() >= end) {
+		d.down = 1;
+		return 0;
+	}
+	return (int)((end - now_ns()) / 1000000 + 1);
+}
+
+static int sooner(int a, int b)
+{
+	if (a < 0)
+		return b;
+	return b < 0 || a < b ? a : b;
+}
+
+static void handle(uint64_t what)
+{
+	uint32_t index = (uint32_t)what;
+	uint64_t n;
+
+	switch (what >> 32) {
+	case SRC_LISTEN:
+		conn_accept();
+		break;
+	case SRC_KICK:
+		raw_read(d.host.kick_fd, &n, sizeof(n));
+		break;
+	case SRC_CONN:
+		if (d.conn[index].fd >= 0)
+			conn_serve(index);
+		break;
+	case SRC_LIFE:
+		ctx_end(index);
+		break;
+	}
+}
+
+static void loop(void)
+{
+	struct epoll_event ev[64];
+
+	while (!d.down) {
+		int wait = sooner(run_timers(), linger_ms());
+		int i, n;
+
+		if (d.pendings)
+			wait = sooner(wait, 1);
+		n = epoll_wait(d.epoll, ev, 64, wait);
+		for (i = 0; i < n; i++)
+			handle(ev[i].data.u64);
+		if (d.pendings)
+			deliver_pending();
+	}
+}
+
+/* Nobody finds a half-gone daemon: starters hold the same lock. */
+static void tear_down(void)
+{
+	int lock = open("lock", O_RDWR | O_CLOEXEC);
+
+	if (lock >= 0)
+		flock(lock, LOCK_EX);
+	unlink("sock");
+	tree_remove(d.dir);
+	close(d.listen);
+}
+
+/* Away from the caller's terminal, descriptors, parent. */
+static void detach(int keep)
+{
+	int null = open("/dev/null", O_RDWR);
+	pid_t pid;
+
+	if (null >= 0) {
+		dup2(null, 0);
+		dup2(null, 1);
+		dup2(null, 2);
+	}
+	if (keep > 2 && keep != 3) {
+		dup2(keep, 3);
+		keep = 3;
+	}
+	ready_fd = keep;
+	RAW(SYS_close_range, keep > 2 ? 4 : 3, ~0u, 0);
+	pid = fork();
+	if (pid > 0)
+		_exit(0);
+	if (pid < 0)
+		give_up("cannot fork", errno);
+	setsid();
+	umask(077);
+}
+
+int main(int argc, char **argv)
+{
+	int next = 1, ready = -1;
+
+	if (argc < 3 || strcmp(argv[1], "--dir")) {
+		fprintf(stderr, "usage: sfnicd --dir DIR [--ready FD] "
+				"[options of sfnic run]\n"
+				"It is started by `sfnic run`; see sfnicd(8).\n");
+		return 2;
+	}
+	d.dir = argv[2];
+	next = 3;
+	if (next + 1 < argc && !strcmp(argv[next], "--ready")) {
+		ready = atoi(argv[next + 1]);
+		next += 2;
+	}
+	if (sfnic_options_parse(&d.opt, argc - next + 1, argv + next - 1) < 0)
+		return 2;
+	if (ready >= 0)
+		detach(ready);
+	set_up();
+	if (ready_fd >= 0) {
+		raw_write(ready_fd, "\n", 1);
+		raw_close(ready_fd);
+	}
+	loop();
+	tear_down();
+	return 0;
+}

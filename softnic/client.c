@@ -737,22 +737,24 @@ uint32_t sfnic_drop_events(int fd, uint64_t record, uint32_t size)
 int sfnic_reg_mr(uint32_t ctx, struct rnic_mr_attr *attr, uint32_t *key)
 {
 	struct sfnic_req req = {.op = SFNIC_REG_MR, .ctx = ctx};
+	struct convert_hold held;
 	struct sfnic_rsp rsp;
 	int err;
 
 	if (!sfnic_rnic())
 		return errno;
-	err = convert_acquire(attr);
+	err = convert_acquire(attr, &held);
 	if (err)
 		return err;
 	req.mr = *attr;
 	err = sfnic_call(&req, -1, &rsp, NULL);
 	if (err) {
-		convert_release(attr->addr, attr->len);
+		convert_release(&held);
 		return err;
 	}
 	*key = rsp.id;
-	return convert_note(rsp.id, attr->addr, attr->len);
+	convert_note(rsp.id, &held);
+	return 0;
 }
 
 int sfnic_dereg_mr(uint32_t ctx, uint32_t key)

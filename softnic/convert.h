@@ -7,16 +7,22 @@
 #define SFNIC_CONVERT_H
 
 #include "rnic/rnic.h"
+#include "scalefabric/sf_hw.h"
+
+/* What a region holds. */
+struct convert_hold {
+	uint64_t addr, len;
+	uint64_t seq;
+};
 
 /*
  * Checks that the region is mapped as @attr->access needs (EFAULT if not),
  * converts what can be converted, fills in attr->seg.
  */
-int convert_acquire(struct rnic_mr_attr *attr);
-/* Gives back what convert_acquire() took for this range. */
-void convert_release(uint64_t addr, uint64_t len);
-/* The range belongs to @key from now on; convert_forget() releases it. */
-int convert_note(uint32_t key, uint64_t addr, uint64_t len);
+int convert_acquire(struct rnic_mr_attr *attr, struct convert_hold *hold);
+void convert_release(const struct convert_hold *hold);
+/* The region got its key; convert_forget() releases what it holds. */
+void convert_note(uint32_t key, const struct convert_hold *hold);
 void convert_forget(uint32_t key);
 
 /* How many threads of this process are ours. */

@@ -723,7 +723,7 @@ static uint64_t make_guid(void)
 	}
 	stat("/proc/self/ns/net", &st);
 	snprintf(text, sizeof(text), "%s/%u/%llu/%s", id, getuid(),
-		 (unsigned long long)st.st_ino, d.opt.instance);
+		 (unsigned long long)st.st_ino, d.dir);
 	for (p = text; *p; p++)
 		h = (h ^ (uint8_t)*p) * 0x100000001b3ull;
 	/* 02:... says "locally administered"; the low byte numbers devices. */

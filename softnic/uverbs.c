@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * write(2) on a command fd, and the table of write commands, which
+ * uverbs_ioctl.c reaches by its INVOKE_WRITE method.
+ */
+#include "softnic/uverbs_cmd.h"
+
+/* ---- doorbells that need a notify: the hot path ---------------------- */
+
+/* POST_SEND and POST_RECV up to where their work requests begin. */
+struct post_cmd {
+	uint64_t header;
+	uint64_t response;
+	uint32_t qpn;
+	uint32_t wr_count;
+	uint32_t sge_count;
+	uint32_t wqe_size;
+};
+
+struct arm_cmd {
+	uint64_t header;
+	uint32_t cqn;
+	uint32_t solicited_only;
+};
+
+_Static_assert(sizeof(struct post_cmd) ==
+		       sizeof(struct ib_uverbs_cmd_hdr) +
+			       sizeof(struct ib_uverbs_post_send),
+	       "the fixed part of POST_SEND");
+_Static_assert(sizeof(struct arm_cmd) ==
+		       sizeof(struct ib_uverbs_cmd_hdr) +
+			       sizeof(struct ib_uverbs_req_notify_cq),
+	       "REQ_NOTIFY_CQ");
+
+/* struct ib_uverbs_cmd_hdr as one number, without its out_words. */
+#define HEADER_MASK 0x0000ffffffffffffull
+#define HEADER(command, size) ((uint64_t)(command) | (uint64_t)(size) / 4 << 32)
+
+/*
+ * Nothing but these reads the caller's memory directly: a bad pointer of just
+ * the right length ends in SIGSEGV, not EFAULT.  A notify has no work request
+ * that could be bad, so there is nothing to answer.
+ */
+static inline bool notify(const struct uverbs_ops *ops, const void *buf,
+			  size_t len)
+{
+	struct post_cmd post;
+	struct arm_cmd arm;
+
+	if (len == sizeof(post)) {
+		memcpy(&post, buf, sizeof(post));
+		if (post.wr_count)
+			return false;
+		post.header &= HEADER_MASK;
+		if (post.header ==
+		    HEADER(IB_USER_VERBS_CMD_POST_SEND, sizeof(post))) {
+			ops->sq_ring(post.qpn);
+			return true;
+		}
+		if (post.header ==
+		    HEADER(IB_USER_VERBS_CMD_POST_RECV, sizeof(post))) {
+			ops->rq_ring(post.qpn);
+			return true;
+		}
+	} else if (len == sizeof(arm)) {
+		memcpy(&arm, buf, sizeof(arm));
+		arm.header &= HEADER_MASK;
+		if (arm.header ==
+		    HEADER(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ, sizeof(arm))) {
+			ops->cq_arm(arm.cqn);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* ---- the commands ---------------------------------------------------- */
+
+struct write_method {
+	int (*call)(struct uverbs_cmd *c);
+	uint16_t req; /* bytes that must be there */
+	uint16_t resp;
+	bool driver; /* has a driver part */
+};
+
+#define REQ(fn, type)                                  \
+	{                                              \
+		.call = fn, .req = sizeof(struct type) \
+	}
+#define REQ_RESP(fn, type)                              \
+	{                                               \
+		.call = fn, .req = sizeof(struct type), \
+		.resp = sizeof(struct type##_resp),     \
+	}
+#define DRIVER(fn, type)                                            \
+	{                                                           \
+		.call = fn, .req = sizeof(struct type),             \
+		.resp = sizeof(struct type##_resp), .driver = true, \
+	}
+#define END(type, member) \
+	(offsetof(struct type, member) + sizeof(((struct type *)0)->member))
+#define EXTENDED(fn, type, last)                                           \
+	{                                                                  \
+		.call = fn, .req = END(type, last),                        \
+		.resp = END(type##_resp, response_length), .driver = true, \
+	}
+
+/* A hole is a command that the device does not do: EOPNOTSUPP. */
+static const struct write_method write_methods[IB_USER_VERBS_CMD_OPEN_QP +
+					       1] = {
+	[IB_USER_VERBS_CMD_GET_CONTEXT] =
+		DRIVER(uverbs_get_context, ib_uverbs_get_context),
+	[IB_USER_VERBS_CMD_QUERY_DEVICE] =
+		DRIVER(uverbs_query_device, ib_uverbs_query_device),
+	[IB_USER_VERBS_CMD_QUERY_PORT] =
+		DRIVER(uverbs_query_port, ib_uverbs_query_port),
+	[IB_USER_VERBS_CMD_ALLOC_PD] =
+		DRIVER(uverbs_alloc_pd, ib_uverbs_alloc_pd),
+	[IB_USER_VERBS_CMD_DEALLOC_PD] =
+		REQ(uverbs_dealloc_pd, ib_uverbs_dealloc_pd),
+	[IB_USER_VERBS_CMD_REG_MR] = DRIVER(uverbs_reg_mr, ib_uverbs_reg_mr),
+	[IB_USER_VERBS_CMD_DEREG_MR] = REQ(uverbs_dereg_mr, ib_uverbs_dereg_mr),
+	[IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL] = REQ_RESP(
+		uverbs_create_comp_channel, ib_uverbs_create_comp_channel),
+	[IB_USER_VERBS_CMD_CREATE_CQ] =
+		DRIVER(uverbs_create_cq, ib_uverbs_create_cq),
+	[IB_USER_VERBS_CMD_RESIZE_CQ] =
+		DRIVER(uverbs_resize_cq, ib_uverbs_resize_cq),
+	[IB_USER_VERBS_CMD_DESTROY_CQ] =
+		REQ_RESP(uverbs_destroy_cq, ib_uverbs_destroy_cq),
+	[IB_USER_VERBS_CMD_REQ_NOTIFY_CQ] =
+		REQ(uverbs_req_notify_cq, ib_uverbs_req_notify_cq),
+	[IB_USER_VERBS_CMD_CREATE_QP] =
+		DRIVER(uverbs_create_qp, ib_uverbs_create_qp),
+	[IB_USER_VERBS_CMD_QUERY_QP] =
+		DRIVER(uverbs_query_qp, ib_uverbs_query_qp),
+	[IB_USER_VERBS_CMD_MODIFY_QP] =
+		REQ(uverbs_modify_qp, ib_uverbs_modify_qp),
+	[IB_USER_VERBS_CMD_DESTROY_QP] =
+		REQ_RESP(uverbs_destroy_qp, ib_uverbs_destroy_qp),
+	[IB_USER_VERBS_CMD_POST_SEND] =
+		REQ_RESP(uverbs_post_send, ib_uverbs_post_send),
+	[IB_USER_VERBS_CMD_POST_RECV] =
+		REQ_RESP(uverbs_post_recv, ib_uverbs_post_recv),
+};
+
+static const struct write_method
+	extended_methods[IB_USER_VERBS_EX_CMD_MODIFY_CQ + 1] = {
+		[IB_USER_VERBS_EX_CMD_QUERY_DEVICE] =
+			EXTENDED(uverbs_ex_query_device,
+				 ib_uverbs_ex_query_device, reserved),
+		[IB_USER_VERBS_EX_CMD_CREATE_CQ] = EXTENDED(
+			uverbs_ex_create_cq, ib_uverbs_ex_create_cq, reserved),
+		[IB_USER_VERBS_EX_CMD_CREATE_QP] = EXTENDED(
+			uverbs_ex_create_qp, ib_uverbs_ex_create_qp, comp_mask),
+		[IB_USER_VERBS_EX_CMD_MODIFY_QP] = EXTENDED(
+			uverbs_ex_modify_qp, ib_uverbs_ex_modify_qp, base),
+};
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+/* The number is one that this ABI knows, or NULL. */
+static const struct write_method *find_method(uint64_t number)
+{
+	uint64_t command = number & IB_USER_VERBS_CMD_COMMAND_MASK;
+
+	if (number & ~(uint64_t)(IB_USER_VERBS_CMD_COMMAND_MASK |
+				 IB_USER_VERBS_CMD_FLAG_EXTENDED))
+		return NULL;
+	if (number & IB_USER_VERBS_CMD_FLAG_EXTENDED)
+		return command < ARRAY_LEN(extended_methods) ?
+			       &extended_methods[command] :
+			       NULL;
+	return command < ARRAY_LEN(write_methods) ? &write_methods[command] :
+						    NULL;
+}
+
+int uverbs_invoke(struct uverbs_cmd *c, uint64_t number)
+{
+	const struct write_method *m = find_method(number);
+
+	if (!m)
+		return EINVAL;
+	if (!m->call)
+		return EOPNOTSUPP;
+	/* libibverbs asks without buffers to learn whether this path exists. */
+	if (c->attr[UVERBS_ATTR_CORE_IN].len < m->req ||
+	    c->attr[UVERBS_ATTR_CORE_OUT].len < m->resp)
+		return ENOSPC;
+	return m->call(c);
+}
+
+/* ---- write(2) -------------------------------------------------------- */
+
+static void set_in(struct uverbs_cmd *c, int slot, uint64_t addr, uint32_t len)
+{
+	if (len)
+		c->attr[slot] = (struct uverbs_buf){
+			.addr = addr, .len = len, .present = true};
+}
+
+static void set_out(struct uverbs_cmd *c, int slot, uint64_t addr, uint32_t len)
+{
+	if (len)
+		c->attr[slot] = (struct uverbs_buf){
+			.addr = addr, .len = len, .present = true, .out = true};
+}
+
+static int write_legacy(struct uverbs_cmd *c, const struct write_method *m,
+			const struct ib_uverbs_cmd_hdr *hdr, uint64_t buf,
+			size_t len)
+{
+	uint32_t in = len - sizeof(*hdr), out = hdr->out_words * 4;
+	uint32_t core_in = in, core_out = out;
+	uint64_t body = buf + sizeof(*hdr), response = 0;
+	int err;
+
+	if (hdr->in_words * 4u != len)
+		return EINVAL;
+	if (in < m->req || out < m->resp)
+		return ENOSPC;
+	if (m->driver) {
+		core_in = m->req;
+		core_out = m->resp;
+	}
+	if (m->resp) {
+		/* Requests that have a response begin with its address. */
+		err = uverbs_copy_in(&response, body, sizeof(response));
+		if (err)
+			return err;
+		set_out(c, UVERBS_ATTR_CORE_OUT, response, core_out);
+		set_out(c, UVERBS_SLOT_UHW_OUT, response + core_out,
+			out - core_out);
+	}
+	set_in(c, UVERBS_ATTR_CORE_IN, body, core_in);
+	set_in(c, UVERBS_SLOT_UHW_IN, body + core_in, in - core_in);
+	return m->call(c);
+}
+
+static int check_extended(const struct write_method *m,
+			  const struct ib_uverbs_cmd_hdr *hdr,
+			  const struct ib_uverbs_ex_cmd_hdr *ex, size_t len)
+{
+	if ((hdr->in_words + ex->provider_in_words) * 8u != len)
+		return EINVAL;
+	if (hdr->in_words * 8u < m->req)
+		return ENOSPC;
+	if (ex->cmd_hdr_reserved)
+		return EINVAL;
+	/* Room for an answer and no address, or an address and no room. */
+	if (!ex->response != !(hdr->out_words + ex->provider_out_words))
+		return EINVAL;
+	if (hdr->out_words * 8u < m->resp)
+		return ENOSPC;
+	return 0;
+}
+
+static int write_extended(struct uverbs_cmd *c, const struct write_method *m,
+			  const struct ib_uverbs_cmd_hdr *hdr, uint64_t buf,
+			  size_t len)
+{
+	struct ib_uverbs_ex_cmd_hdr ex;
+	uint64_t body = buf + sizeof(*hdr) + sizeof(ex);
+	uint32_t core_in = hdr->in_words * 8u, core_out = hdr->out_words * 8u;
+	int err;
+
+	if (len < sizeof(*hdr) + sizeof(ex))
+		return EINVAL;
+	err = uverbs_copy_in(&ex, buf + sizeof(*hdr), sizeof(ex));
+	if (!err)
+		err = check_extended(m, hdr, &ex,
+				     len - sizeof(*hdr) - sizeof(ex));
+	if (err)
+		return err;
+	set_in(c, UVERBS_ATTR_CORE_IN, body, core_in);
+	set_in(c, UVERBS_SLOT_UHW_IN, body + core_in,
+	       ex.provider_in_words * 8u);
+	set_out(c, UVERBS_ATTR_CORE_OUT, ex.response, core_out);
+	set_out(c, UVERBS_SLOT_UHW_OUT, ex.response + core_out,
+		ex.provider_out_words * 8u);
+	return m->call(c);
+}
+
+static int write_command(struct uverbs_cmd *c, uint64_t buf, size_t len)
+{
+	const struct write_method *m;
+	struct ib_uverbs_cmd_hdr hdr;
+	int err;
+
+	if (len < sizeof(hdr))
+		return EINVAL;
+	err = uverbs_copy_in(&hdr, buf, sizeof(hdr));
+	if (err)
+		return err;
+	m = find_method(hdr.command);
+	if (!m)
+		return EINVAL;
+	if (!m->call)
+		return EOPNOTSUPP;
+	if (hdr.command & IB_USER_VERBS_CMD_FLAG_EXTENDED)
+		return write_extended(c, m, &hdr, buf, len);
+	return write_legacy(c, m, &hdr, buf, len);
+}
+
+/* Apart, so that the hot path has a small frame. */
+static __attribute__((noinline)) ssize_t
+write_slow(const struct uverbs_ops *ops, uint32_t ctx, uint32_t dev,
+	   const void *buf, size_t len)
+{
+	struct uverbs_cmd c = {.ops = ops, .ctx = ctx, .dev = dev};
+	int err = write_command(&c, (uintptr_t)buf, len);
+
+	return err ? -err : (ssize_t)len;
+}
+
+ssize_t uverbs_write(const struct uverbs_ops *ops, uint32_t ctx, uint32_t dev,
+		     const void *buf, size_t len)
+{
+	if (notify(ops, buf, len))
+		return len;
+	return write_slow(ops, ctx, dev, buf, len);
+}

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Context, device, ports, GIDs. */
+#include <endian.h>
+
+#include "softnic/uverbs_cmd.h"
+
+/* ---- context --------------------------------------------------------- */
+
+static const struct scalefabric_alloc_ucontext_resp context_resp = {
+	.hw_version = SF_HW_VERSION,
+	.sq_doorbell = SCALEFABRIC_DOORBELL_NOTIFY,
+	.rq_doorbell = SCALEFABRIC_DOORBELL_NOTIFY,
+	.srq_doorbell = SCALEFABRIC_DOORBELL_NOTIFY,
+	.cq_doorbell = SCALEFABRIC_DOORBELL_NOTIFY,
+	.max_send_sge = SF_MAX_SEND_SGE,
+	.max_inline = SF_MAX_INLINE,
+	.max_log_depth = SF_MAX_LOG_DEPTH,
+	.max_cq_log_depth = SF_MAX_CQ_LOG_DEPTH,
+};
+
+static int get_context_req(const struct uverbs_cmd *c)
+{
+	struct scalefabric_alloc_ucontext_req req;
+	int err;
+
+	err = uverbs_get_uhw(c, &req, sizeof(req));
+	if (err)
+		return err;
+	return req.comp_mask ? EOPNOTSUPP : 0;
+}
+
+/* The same two attributes, with the same ids, in two methods. */
+_Static_assert((int)UVERBS_ATTR_GET_CONTEXT_NUM_COMP_VECTORS ==
+		       (int)UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS,
+	       "one answer for both");
+_Static_assert((int)UVERBS_ATTR_GET_CONTEXT_CORE_SUPPORT ==
+		       (int)UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT,
+	       "one answer for both");
+
+static int put_context(struct uverbs_cmd *c)
+{
+	uint64_t support = IB_UVERBS_CORE_SUPPORT_OPTIONAL_MR_ACCESS;
+	uint32_t vectors = UVERBS_NUM_COMP_VECTORS;
+	int err;
+
+	err = uverbs_put(&c->attr[UVERBS_ATTR_GET_CONTEXT_NUM_COMP_VECTORS],
+			 &vectors, sizeof(vectors));
+	if (!err)
+		err = uverbs_put(&c->attr[UVERBS_ATTR_GET_CONTEXT_CORE_SUPPORT],
+				 &support, sizeof(support));
+	if (!err)
+		err = uverbs_put_uhw(c, &context_resp, sizeof(context_resp));
+	return err;
+}
+
+int uverbs_ioctl_get_context(struct uverbs_cmd *c)
+{
+	int err = get_context_req(c);
+
+	return err ? err : put_context(c);
+}
+
+/* For who imports a context: the driver part is only an answer. */
+int uverbs_ioctl_query_context(struct uverbs_cmd *c)
+{
+	int err = uverbs_get_uhw(c, NULL, 0);
+
+	return err ? err : put_context(c);
+}
+
+int uverbs_get_context(struct uverbs_cmd *c)
+{
+	struct ib_uverbs_get_context_resp resp = {
+		.num_comp_vectors = UVERBS_NUM_COMP_VECTORS,
+	};
+	int err, fd;
+
+	err = get_context_req(c);
+	if (!err)
+		err = uverbs_probe(c);
+	if (!err)
+		err = c->ops->async_fd(c->ctx, &fd);
+	if (err)
+		return err;
+	resp.async_fd = fd;
+	err = uverbs_put_uhw(c, &context_resp, sizeof(context_resp));
+	return err ? err : uverbs_respond(c, &resp, sizeof(resp));
+}
+
+int uverbs_ioctl_alloc_async_fd(struct uverbs_cmd *c)
+{
+	int err, fd;
+
+	err = uverbs_probe(c);
+	if (!err)
+		err = c->ops->async_fd(c->ctx, &fd);
+	if (!err)
+		c->result = fd;
+	return err;
+}
+
+/* ---- device ---------------------------------------------------------- */
+
+#define VENDOR_PART_ID 0x5f01			    /* the software RNIC */
+#define FW_VERSION ((0ull << 32) | (1u << 16) | 0u) /* major, minor, sub */
+#define ATOMIC_HCA 1				    /* enum ibv_atomic_cap */
+#define CA_ACK_DELAY 15				    /* 4.096 us << 15: 134 ms */
+#define CLOCK_KHZ 1000000 /* timestamps are nanoseconds */
+
+/* Of each pool, number 0 is no object. */
+#define USABLE(pool) ((pool)-1)
+
+static const struct ib_uverbs_query_device_resp device_limits = {
+	.fw_ver = FW_VERSION,
+	.max_mr_size = ~0ull,
+	.page_size_cap = 0xfffff000,
+	.vendor_id = SCALEFABRIC_PCI_VENDOR,
+	.vendor_part_id = VENDOR_PART_ID,
+	.max_qp = RNIC_MAX_QP,
+	.max_qp_wr = 1u << SF_MAX_LOG_DEPTH,
+	.device_cap_flags = IB_UVERBS_DEVICE_CURR_QP_STATE_MOD |
+			    IB_UVERBS_DEVICE_SYS_IMAGE_GUID |
+			    IB_UVERBS_DEVICE_RC_RNR_NAK_GEN,
+	.max_sge = SF_MAX_SEND_SGE,
+	.max_sge_rd = SF_MAX_SEND_SGE,
+	.max_cq = USABLE(RNIC_MAX_CQ),
+	.max_cqe = 1u << SF_MAX_CQ_LOG_DEPTH,
+	.max_mr = USABLE(RNIC_MAX_MR),
+	.max_pd = USABLE(RNIC_MAX_PD),
+	.max_qp_rd_atom = RNIC_MAX_RD_ATOMIC,
+	.max_res_rd_atom = RNIC_MAX_RD_ATOMIC * RNIC_MAX_QP,
+	.max_qp_init_rd_atom = RNIC_MAX_RD_ATOMIC,
+	.atomic_cap = ATOMIC_HCA,
+	.max_pkeys = 1,
+	.local_ca_ack_delay = CA_ACK_DELAY,
+};
+
+static int fill_device(const struct uverbs_cmd *c,
+		       struct ib_uverbs_query_device_resp *resp)
+{
+	struct rnic_device_info info;
+	int err;
+
+	err = c->ops->device_info(c->dev, &info);
+	if (err)
+		return err;
+	*resp = device_limits;
+	resp->node_guid = htobe64(info.node_guid);
+	resp->sys_image_guid = htobe64(info.sys_image_guid);
+	resp->phys_port_cnt = info.ports;
+	return 0;
+}
+
+int uverbs_query_device(struct uverbs_cmd *c)
+{
+	struct ib_uverbs_query_device_resp resp;
+	int err;
+
+	err = uverbs_get_uhw(c, NULL, 0);
+	if (!err)
+		err = fill_device(c, &resp);
+	return err ? err : uverbs_respond(c, &resp, sizeof(resp));
+}
+
+int uverbs_ex_query_device(struct uverbs_cmd *c)
+{
+	struct ib_uverbs_ex_query_device_resp resp = {
+		.timestamp_mask = ~0ull,
+		.hca_core_clock = CLOCK_KHZ,
+	};
+	struct ib_uverbs_ex_query_device req;
+	int err;
+
+	err = uverbs_request(c, &req, sizeof(req));
+	if (!err)
+		err = uverbs_get_uhw(c, NULL, 0);
+	if (err)
+		return err;
+	if (req.comp_mask || req.reserved)
+		return EINVAL;
+	err = fill_device(c, &resp.base);
+	if (err)
+		return err;
+	resp.device_cap_flags_ex = resp.base.device_cap_flags;
+	resp.response_length = uverbs_response_length(c, sizeof(resp));
+	return uverbs_respond(c, &resp, sizeof(resp));
+}
+
+/* ---- ports ----------------------------------------------------------- */
+
+#define PORT_ACTIVE 4  /* enum ibv_port_state */
+#define PHYS_POLLING 2 /* IBTA vol. 1, 14.2.5.6, PortPhysicalState */
+#define PHYS_LINK_UP 5
+/* What a copy by one CPU is good for: 4 lanes of 25 Gb/s. */
+#define WIDTH_4X 2
+#define SPEED_EDR 32
+
+static uint32_t port_cap_flags(const struct rnic_port_info *info)
+{
+	return info->link_layer == RNIC_ETHERNET ?
+		       IB_UVERBS_PCF_IP_BASED_GIDS :
+		       IB_UVERBS_PCF_SYS_IMAGE_GUID_SUP;
+}
+
+static int fill_port(const struct uverbs_cmd *c, uint64_t port,
+		     struct ib_uverbs_query_port_resp *resp)
+{
+	struct rnic_port_info info;
+	int err;
+
+	if (port > UINT32_MAX)
+		return EINVAL;
+	err = c->ops->port_info(c->dev, port, &info);
+	if (err)
+		return err;
+	*resp = (struct ib_uverbs_query_port_resp){
+		.port_cap_flags = port_cap_flags(&info),
+		.max_msg_sz = SF_MAX_MSG,
+		.gid_tbl_len = RNIC_MAX_GIDS,
+		.pkey_tbl_len = 1,
+		.lid = info.lid,
+		.sm_lid = info.sm_lid,
+		.state = info.state,
+		.max_mtu = info.max_mtu,
+		.active_mtu = info.mtu,
+		.lmc = info.lmc,
+		.max_vl_num = 1,
+		.sm_sl = info.sm_sl,
+		.active_width = WIDTH_4X,
+		.active_speed = SPEED_EDR,
+		.phys_state =
+			info.state == PORT_ACTIVE ? PHYS_LINK_UP : PHYS_POLLING,
+		.link_layer = info.link_layer,
+		.flags = info.link_layer == RNIC_ETHERNET ?
+				 IB_UVERBS_QPF_GRH_REQUIRED :
+				 0,
+	};
+	return 0;
+}
+
+int uverbs_query_port(struct uverbs_cmd *c)
+{
+	struct ib_uverbs_query_port_resp resp;
+	struct ib_uverbs_query_port req;
+	int err;
+
+	err = uverbs_request(c, &req, sizeof(req));
+	if (!err)
+		err = uverbs_get_uhw(c, NULL, 0);
+	if (!err)
+		err = fill_port(c, req.port_num, &resp);
+	return err ? err : uverbs_respond(c, &resp, sizeof(resp));
+}
+
+int uverbs_ioctl_query_port(struct uverbs_cmd *c)
+{
+	struct ib_uverbs_query_port_resp_ex resp = {};
+	int err;
+
+	err = fill_port(c, c->attr[UVERBS_ATTR_QUERY_PORT_PORT_NUM].value,
+			&resp.legacy_resp);
+	if (err)
+		return err;
+	return uverbs_put(&c->attr[UVERBS_ATTR_QUERY_PORT_RESP], &resp,
+			  sizeof(resp));
+}
+
+/* ---- GIDs ------------------------------------------------------------ */
+
+static bool gid_valid(const struct rnic_port_info *info, uint32_t index)
+{
+	static const uint8_t zero[16];
+
+	return index < info->gids && index < RNIC_MAX_GIDS &&
+	       memcmp(info->gid[index], zero, sizeof(zero));
+}
+
+static void fill_gid(const struct rnic_port_info *info, uint32_t port,
+		     uint32_t index, struct ib_uverbs_gid_entry *entry)
+{
+	*entry = (struct ib_uverbs_gid_entry){
+		.gid_index = index,
+		.port_num = port,
+		.gid_type = info->link_layer == RNIC_ETHERNET ?
+				    IB_UVERBS_GID_TYPE_ROCE_V2 :
+				    IB_UVERBS_GID_TYPE_IB,
+	};
+	memcpy(entry->gid, info->gid[index], sizeof(entry->gid));
+}
+
+int uverbs_ioctl_query_gid_entry(struct uverbs_cmd *c)
+{
+	uint64_t port = c->attr[UVERBS_ATTR_QUERY_GID_ENTRY_PORT].value;
+	uint64_t index = c->attr[UVERBS_ATTR_QUERY_GID_ENTRY_GID_INDEX].value;
+	struct ib_uverbs_gid_entry entry;
+	struct rnic_port_info info;
+	int err;
+
+	if (c->attr[UVERBS_ATTR_QUERY_GID_ENTRY_FLAGS].value ||
+	    port > UINT32_MAX || index >= RNIC_MAX_GIDS)
+		return EINVAL;
+	err = c->ops->port_info(c->dev, port, &info);
+	if (err)
+		return err;
+	if (!gid_valid(&info, index))
+		return ENODATA;
+	fill_gid(&info, port, index, &entry);
+	return uverbs_put(&c->attr[UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY],
+			  &entry, sizeof(entry));
+}
+
+/* The caller's entries may be shorter or longer than ours. */
+struct gid_table {
+	struct uverbs_buf *buf;
+	uint64_t entry_size;
+	uint64_t room;
+	uint64_t count;
+};
+
+static int put_gid(struct gid_table *table, const struct rnic_port_info *info,
+		   uint32_t port, uint32_t index)
+{
+	struct uverbs_buf to = {
+		.addr = table->buf->addr + table->count * table->entry_size,
+		.len = table->entry_size,
+		.present = true,
+	};
+	struct ib_uverbs_gid_entry entry;
+
+	if (table->count == table->room)
+		return EINVAL;
+	table->count++;
+	fill_gid(info, port, index, &entry);
+	return uverbs_put(&to, &entry, sizeof(entry));
+}
+
+static int put_port_gids(const struct uverbs_cmd *c, struct gid_table *table,
+			 uint32_t port)
+{
+	struct rnic_port_info info;
+	uint32_t i;
+	int err;
+
+	err = c->ops->port_info(c->dev, port, &info);
+	for (i = 0; !err && i < RNIC_MAX_GIDS; i++)
+		if (gid_valid(&info, i))
+			err = put_gid(table, &info, port, i);
+	return err;
+}
+
+int uverbs_ioctl_query_gid_table(struct uverbs_cmd *c)
+{
+	struct gid_table table = {
+		.buf = &c->attr[UVERBS_ATTR_QUERY_GID_TABLE_RESP_ENTRIES],
+		.entry_size =
+			c->attr[UVERBS_ATTR_QUERY_GID_TABLE_ENTRY_SIZE].value,
+	};
+	struct rnic_device_info info;
+	uint32_t port;
+	int err;
+
+	if (c->attr[UVERBS_ATTR_QUERY_GID_TABLE_FLAGS].value ||
+	    !table.entry_size || table.buf->len % table.entry_size)
+		return EINVAL;
+	table.room = table.buf->len / table.entry_size;
+	err = c->ops->device_info(c->dev, &info);
+	for (port = 1; !err && port <= info.ports; port++)
+		err = put_port_gids(c, &table, port);
+	if (err)
+		return err;
+	table.buf->written = true;
+	return uverbs_put(
+		&c->attr[UVERBS_ATTR_QUERY_GID_TABLE_RESP_NUM_ENTRIES],
+		&table.count, sizeof(table.count));
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The backend of a process that has the software RNIC. */
+#include <errno.h>
+
+#include "softnic/client.h"
+#include "softnic/uverbs.h"
+
+static void real_sq_ring(uint32_t qpn)
+{
+	struct rnic *r = sfnic_rnic();
+
+	if (r)
+		rnic_sq_ring(r, qpn);
+}
+
+static void real_rq_ring(uint32_t qpn)
+{
+	struct rnic *r = sfnic_rnic();
+
+	if (r)
+		rnic_rq_ring(r, qpn);
+}
+
+static void real_cq_arm(uint32_t cqn)
+{
+	struct rnic *r = sfnic_rnic();
+
+	if (r)
+		rnic_cq_arm(r, cqn);
+}
+
+static int real_device_info(uint32_t dev, struct rnic_device_info *info)
+{
+	const struct rnic *r = sfnic_rnic();
+
+	return r ? rnic_device_info(r, dev, info) : EIO;
+}
+
+static int real_port_info(uint32_t dev, uint32_t port,
+			  struct rnic_port_info *info)
+{
+	const struct rnic *r = sfnic_rnic();
+
+	return r ? rnic_port_info(r, dev, port, info) : EIO;
+}
+
+const struct uverbs_ops uverbs_real_ops = {
+	.call = sfnic_call,
+	.channel = sfnic_channel,
+	.async_fd = sfnic_async_fd,
+	.drop_events = sfnic_drop_events,
+	.fd_channel = sfnic_fd_channel,
+	.channel_fd = sfnic_channel_fd,
+	.async_read_fd = sfnic_async_read_fd,
+	.reg_mr = sfnic_reg_mr,
+	.dereg_mr = sfnic_dereg_mr,
+	.sq_ring = real_sq_ring,
+	.rq_ring = real_rq_ring,
+	.cq_arm = real_cq_arm,
+	.device_info = real_device_info,
+	.port_info = real_port_info,
+};

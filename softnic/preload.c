@@ -59,16 +59,16 @@ struct next {
 
 extern struct next __start_sfnic_next[], __stop_sfnic_next[];
 
-#define WRAP(ret, name, params)                                                \
-	typedef ret name##_fn params;                                          \
-	__attribute__((section("sfnic_next"),                                  \
-		       used)) static struct next next_##name = { #name, NULL };\
+#define WRAP(ret, name, params)                                               \
+	typedef ret name##_fn params;                                         \
+	__attribute__((section("sfnic_next"),                                 \
+		       used)) static struct next next_##name = {#name, NULL}; \
 	EXPORT ret name params
 
 #define NEXT(name) ((name##_fn *)next_function(&next_##name))
 
 /* On x86-64, and everywhere else. */
-static const char *const base_versions[] = { "GLIBC_2.2.5", "GLIBC_2.17" };
+static const char *const base_versions[] = {"GLIBC_2.2.5", "GLIBC_2.17"};
 
 /* For a function that this libc does not have. */
 static long missing(void)
@@ -102,7 +102,11 @@ static inline void *next_function(struct next *next)
 
 /* ---- are we wanted? ------------------------------------------------- */
 
-enum { UNKNOWN, OFF, ON };
+enum {
+	UNKNOWN,
+	OFF,
+	ON
+};
 
 static struct {
 	int state;
@@ -291,56 +295,55 @@ static inline bool has_mode(int flags)
 }
 
 /* @call opens @path. */
-#define OPEN_BODY(dirfd, path, flags, call)                                    \
-	struct place at;                                                       \
-	int fd;                                                                \
-									       \
-	path = lead_open(&at, dirfd, path);                                    \
-	fd = open_node(&at, flags);                                            \
+#define OPEN_BODY(dirfd, path, flags, call) \
+	struct place at;                    \
+	int fd;                             \
+                                            \
+	path = lead_open(&at, dirfd, path); \
+	fd = open_node(&at, flags);         \
 	return fd == -2 ? fd_is(call, 0) : fd
 
-#define READ_MODE(flags, mode)                                                 \
-	if (has_mode(flags)) {                                                 \
-		va_list args;                                                  \
-									       \
-		va_start(args, flags);                                         \
-		mode = va_arg(args, mode_t);                                   \
-		va_end(args);                                                  \
+#define READ_MODE(flags, mode)               \
+	if (has_mode(flags)) {               \
+		va_list args;                \
+                                             \
+		va_start(args, flags);       \
+		mode = va_arg(args, mode_t); \
+		va_end(args);                \
 	}
 
-#define WRAP_OPEN(name)                                                        \
-	WRAP(int, name, (const char *path, int flags, ...))                    \
-	{                                                                      \
-		mode_t mode = 0;                                               \
-									       \
-		READ_MODE(flags, mode)                                         \
-		OPEN_BODY(AT_FDCWD, path, flags,                               \
-			  NEXT(name)(path, flags, mode));                      \
+#define WRAP_OPEN(name)                                     \
+	WRAP(int, name, (const char *path, int flags, ...)) \
+	{                                                   \
+		mode_t mode = 0;                            \
+                                                            \
+		READ_MODE(flags, mode)                      \
+		OPEN_BODY(AT_FDCWD, path, flags,            \
+			  NEXT(name)(path, flags, mode));   \
 	}
 
-#define WRAP_OPENAT(name)                                                      \
-	WRAP(int, name, (int dirfd, const char *path, int flags, ...))         \
-	{                                                                      \
-		mode_t mode = 0;                                               \
-									       \
-		READ_MODE(flags, mode)                                         \
-		OPEN_BODY(dirfd, path, flags,                                  \
-			  NEXT(name)(dirfd, path, flags, mode));               \
+#define WRAP_OPENAT(name)                                              \
+	WRAP(int, name, (int dirfd, const char *path, int flags, ...)) \
+	{                                                              \
+		mode_t mode = 0;                                       \
+                                                                       \
+		READ_MODE(flags, mode)                                 \
+		OPEN_BODY(dirfd, path, flags,                          \
+			  NEXT(name)(dirfd, path, flags, mode));       \
 	}
 
-#define WRAP_OPEN_2(name)                                                      \
-	int name(const char *path, int flags);                                 \
-	WRAP(int, name, (const char *path, int flags))                         \
-	{                                                                      \
-		OPEN_BODY(AT_FDCWD, path, flags, NEXT(name)(path, flags));     \
+#define WRAP_OPEN_2(name)                                                  \
+	int name(const char *path, int flags);                             \
+	WRAP(int, name, (const char *path, int flags))                     \
+	{                                                                  \
+		OPEN_BODY(AT_FDCWD, path, flags, NEXT(name)(path, flags)); \
 	}
 
 #define WRAP_OPENAT_2(name)                                                    \
 	int name(int dirfd, const char *path, int flags);                      \
 	WRAP(int, name, (int dirfd, const char *path, int flags))              \
 	{                                                                      \
-		OPEN_BODY(dirfd, path, flags,                                  \
-			  NEXT(name)(dirfd, path, flags));                     \
+		OPEN_BODY(dirfd, path, flags, NEXT(name)(dirfd, path, flags)); \
 	}
 
 WRAP_OPEN(open)
@@ -352,22 +355,22 @@ WRAP_OPEN_2(__open64_2)
 WRAP_OPENAT_2(__openat_2)
 WRAP_OPENAT_2(__openat64_2)
 
-#define WRAP_FOPEN(name)                                                       \
-	WRAP(FILE *, name, (const char *path, const char *mode))               \
-	{                                                                      \
-		struct place at;                                               \
-									       \
-		path = lead_open(&at, AT_FDCWD, path);                         \
-		return NEXT(name)(path, mode);                                 \
+#define WRAP_FOPEN(name)                                         \
+	WRAP(FILE *, name, (const char *path, const char *mode)) \
+	{                                                        \
+		struct place at;                                 \
+                                                                 \
+		path = lead_open(&at, AT_FDCWD, path);           \
+		return NEXT(name)(path, mode);                   \
 	}
 
-#define WRAP_FREOPEN(name)                                                     \
-	WRAP(FILE *, name, (const char *path, const char *mode, FILE *file))   \
-	{                                                                      \
-		struct place at;                                               \
-									       \
-		path = lead_open(&at, AT_FDCWD, path);                         \
-		return NEXT(name)(path, mode, file);                           \
+#define WRAP_FREOPEN(name)                                                   \
+	WRAP(FILE *, name, (const char *path, const char *mode, FILE *file)) \
+	{                                                                    \
+		struct place at;                                             \
+                                                                             \
+		path = lead_open(&at, AT_FDCWD, path);                       \
+		return NEXT(name)(path, mode, file);                         \
 	}
 
 WRAP_FOPEN(fopen)
@@ -405,35 +408,35 @@ static inline bool fd_itself(const char *path, int flags)
 }
 
 /* @call looks at @path. */
-#define STAT_BODY(dirfd, path, st, call)                                       \
-	struct place at;                                                       \
-									       \
-	path = lead(&at, dirfd, path);                                         \
+#define STAT_BODY(dirfd, path, st, call) \
+	struct place at;                 \
+                                         \
+	path = lead(&at, dirfd, path);   \
 	return node_stat(&at, call, (struct stat *)st)
 
-#define STATAT_BODY(dirfd, path, flags, st, call)                              \
-	if (fd_itself(path, flags))                                            \
-		return fd_stat(dirfd, call, (struct stat *)st);                \
+#define STATAT_BODY(dirfd, path, flags, st, call)               \
+	if (fd_itself(path, flags))                             \
+		return fd_stat(dirfd, call, (struct stat *)st); \
 	STAT_BODY(dirfd, path, st, call)
 
-#define WRAP_STAT(name, type)                                                  \
-	WRAP(int, name, (const char *path, struct type *st))                   \
-	{                                                                      \
-		STAT_BODY(AT_FDCWD, path, st, NEXT(name)(path, st));           \
+#define WRAP_STAT(name, type)                                        \
+	WRAP(int, name, (const char *path, struct type *st))         \
+	{                                                            \
+		STAT_BODY(AT_FDCWD, path, st, NEXT(name)(path, st)); \
 	}
 
-#define WRAP_FSTAT(name, type)                                                 \
-	WRAP(int, name, (int fd, struct type *st))                             \
-	{                                                                      \
-		return fd_stat(fd, NEXT(name)(fd, st), (struct stat *)st);     \
+#define WRAP_FSTAT(name, type)                                             \
+	WRAP(int, name, (int fd, struct type *st))                         \
+	{                                                                  \
+		return fd_stat(fd, NEXT(name)(fd, st), (struct stat *)st); \
 	}
 
-#define WRAP_FSTATAT(name, type)                                               \
-	WRAP(int, name,                                                        \
-	     (int dirfd, const char *path, struct type *st, int flags))        \
-	{                                                                      \
-		STATAT_BODY(dirfd, path, flags, st,                            \
-			    NEXT(name)(dirfd, path, st, flags));               \
+#define WRAP_FSTATAT(name, type)                                        \
+	WRAP(int, name,                                                 \
+	     (int dirfd, const char *path, struct type *st, int flags)) \
+	{                                                               \
+		STATAT_BODY(dirfd, path, flags, st,                     \
+			    NEXT(name)(dirfd, path, st, flags));        \
 	}
 
 WRAP_STAT(stat, stat)
@@ -446,30 +449,30 @@ WRAP_FSTATAT(fstatat, stat)
 WRAP_FSTATAT(fstatat64, stat64)
 
 /* The names that programs built for glibc before 2.33 use. */
-#define WRAP_XSTAT(name, type)                                                 \
-	int name(int ver, const char *path, struct type *st);                  \
-	WRAP(int, name, (int ver, const char *path, struct type *st))          \
-	{                                                                      \
-		STAT_BODY(AT_FDCWD, path, st, NEXT(name)(ver, path, st));      \
+#define WRAP_XSTAT(name, type)                                            \
+	int name(int ver, const char *path, struct type *st);             \
+	WRAP(int, name, (int ver, const char *path, struct type *st))     \
+	{                                                                 \
+		STAT_BODY(AT_FDCWD, path, st, NEXT(name)(ver, path, st)); \
 	}
 
-#define WRAP_FXSTAT(name, type)                                                \
-	int name(int ver, int fd, struct type *st);                            \
-	WRAP(int, name, (int ver, int fd, struct type *st))                    \
-	{                                                                      \
-		return fd_stat(fd, NEXT(name)(ver, fd, st),                    \
-			       (struct stat *)st);                             \
+#define WRAP_FXSTAT(name, type)                             \
+	int name(int ver, int fd, struct type *st);         \
+	WRAP(int, name, (int ver, int fd, struct type *st)) \
+	{                                                   \
+		return fd_stat(fd, NEXT(name)(ver, fd, st), \
+			       (struct stat *)st);          \
 	}
 
-#define WRAP_FXSTATAT(name, type)                                              \
-	int name(int ver, int dirfd, const char *path, struct type *st,        \
-		 int flags);                                                   \
-	WRAP(int, name,                                                        \
-	     (int ver, int dirfd, const char *path, struct type *st,           \
-	      int flags))                                                      \
-	{                                                                      \
-		STATAT_BODY(dirfd, path, flags, st,                            \
-			    NEXT(name)(ver, dirfd, path, st, flags));          \
+#define WRAP_FXSTATAT(name, type)                                       \
+	int name(int ver, int dirfd, const char *path, struct type *st, \
+		 int flags);                                            \
+	WRAP(int, name,                                                 \
+	     (int ver, int dirfd, const char *path, struct type *st,    \
+	      int flags))                                               \
+	{                                                               \
+		STATAT_BODY(dirfd, path, flags, st,                     \
+			    NEXT(name)(ver, dirfd, path, st, flags));   \
 	}
 
 WRAP_XSTAT(__xstat, stat)
@@ -519,13 +522,13 @@ WRAP(int, statx,
 /* ---- other calls on paths ------------------------------------------- */
 
 /* A call whose only path becomes another. */
-#define WRAP_PATH(ret, name, dirfd, params, args)                              \
-	WRAP(ret, name, params)                                                \
-	{                                                                      \
-		struct place at;                                               \
-									       \
-		path = lead(&at, dirfd, path);                                 \
-		return NEXT(name) args;                                        \
+#define WRAP_PATH(ret, name, dirfd, params, args) \
+	WRAP(ret, name, params)                   \
+	{                                         \
+		struct place at;                  \
+                                                  \
+		path = lead(&at, dirfd, path);    \
+		return NEXT(name) args;           \
 	}
 
 WRAP_PATH(int, access, AT_FDCWD, (const char *path, int how), (path, how))
@@ -557,23 +560,23 @@ static void show_all(char **paths, size_t n)
 #define WRAP_GLOB(name, type)                                                  \
 	WRAP(int, name,                                                        \
 	     (const char *pattern, int flags, int (*error)(const char *, int), \
-	      struct type *list))                                              \
+	      type *list))                                                     \
 	{                                                                      \
 		struct place at;                                               \
 		int ret;                                                       \
-									       \
+                                                                               \
 		pattern = lead(&at, AT_FDCWD, pattern);                        \
 		ret = NEXT(name)(pattern, flags, error, list);                 \
 		if (at.kind != PLACE_ELSEWHERE && !ret)                        \
-			show_all(list->gl_pathv +                              \
-					 (flags & GLOB_DOOFFS ? list->gl_offs :\
-								0),            \
+			show_all(list->gl_pathv + (flags & GLOB_DOOFFS ?       \
+							   list->gl_offs :     \
+							   0),                 \
 				 list->gl_pathc);                              \
 		return ret;                                                    \
 	}
 
-WRAP_GLOB(glob, _glob_t)
-WRAP_GLOB(glob64, _glob64_t)
+WRAP_GLOB(glob, glob_t)
+WRAP_GLOB(glob64, glob64_t)
 
 /* ---- links ---------------------------------------------------------- */
 
@@ -600,10 +603,10 @@ static ssize_t tree_readlink(const struct place *at, char *buf, size_t len)
 	return n;
 }
 
-#define READLINK_BODY(dirfd, path, buf, len, call)                             \
-	struct place at;                                                       \
-									       \
-	path = lead(&at, dirfd, path);                                         \
+#define READLINK_BODY(dirfd, path, buf, len, call) \
+	struct place at;                           \
+                                                   \
+	path = lead(&at, dirfd, path);             \
 	return at.kind == PLACE_ELSEWHERE ? call : tree_readlink(&at, buf, len)
 
 WRAP(ssize_t, readlink, (const char *path, char *buf, size_t len))
@@ -634,14 +637,14 @@ WRAP(ssize_t, __readlinkat_chk,
 		      NEXT(__readlinkat_chk)(dirfd, path, buf, len, size));
 }
 
-#define REALPATH_BODY(path, call)                                              \
-	struct place at;                                                       \
-	char *real;                                                            \
-									       \
-	path = lead(&at, AT_FDCWD, path);                                      \
-	real = call;                                                           \
-	if (real && at.kind != PLACE_ELSEWHERE)                                \
-		show(real);                                                    \
+#define REALPATH_BODY(path, call)               \
+	struct place at;                        \
+	char *real;                             \
+                                                \
+	path = lead(&at, AT_FDCWD, path);       \
+	real = call;                            \
+	if (real && at.kind != PLACE_ELSEWHERE) \
+		show(real);                     \
 	return real
 
 WRAP(char *, realpath, (const char *path, char *buf))
@@ -768,20 +771,20 @@ WRAP(int, dup3, (int from, int to, int flags))
 	return fd_is(NEXT(dup3)(from, to, flags), fd_what(from));
 }
 
-#define WRAP_FCNTL(name)                                                       \
-	WRAP(int, name, (int fd, int command, ...))                            \
-	{                                                                      \
-		va_list args;                                                  \
-		void *arg;                                                     \
-		int ret;                                                       \
-									       \
-		va_start(args, command);                                       \
-		arg = va_arg(args, void *);                                    \
-		va_end(args);                                                  \
-		ret = NEXT(name)(fd, command, arg);                            \
-		if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)          \
-			fd_is(ret, fd_what(fd));                               \
-		return ret;                                                    \
+#define WRAP_FCNTL(name)                                              \
+	WRAP(int, name, (int fd, int command, ...))                   \
+	{                                                             \
+		va_list args;                                         \
+		void *arg;                                            \
+		int ret;                                              \
+                                                                      \
+		va_start(args, command);                              \
+		arg = va_arg(args, void *);                           \
+		va_end(args);                                         \
+		ret = NEXT(name)(fd, command, arg);                   \
+		if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) \
+			fd_is(ret, fd_what(fd));                      \
+		return ret;                                           \
 	}
 
 WRAP_FCNTL(fcntl)

@@ -430,10 +430,12 @@ static int build(struct tree *t, const char *staging)
 int tree_create(const struct rnic *r, const char *dir,
 		const struct tree_net *net, char *msg, size_t msg_len)
 {
-	struct tree t = {.rnic = r, .net = net, .failed = "tree.new"};
+	struct tree t = {.rnic = r, .failed = "tree.new"};
 	char staging[PATH_MAX];
 	int err;
 
+	if (net && net->name[0])
+		t.net = net;
 	staging_path(dir, staging, sizeof(staging));
 	err = remove_all(staging);
 	if (!err)

@@ -32,4 +32,7 @@ function(sf_fuzz_target name)
   endif()
 endfunction()
 
-sf_fuzz_target(fuzz_uverbs SOURCES softnic/uverbs.c)
+sf_fuzz_target(fuzz_uverbs SOURCES
+  softnic/uverbs.c softnic/uverbs_cq.c softnic/uverbs_device.c
+  softnic/uverbs_ioctl.c softnic/uverbs_mr.c softnic/uverbs_qp.c
+  softnic/uverbs_qp_attr.c softnic/uverbs_user.c)

@@ -5,7 +5,6 @@
  * of short batches.  On virtual machines it may have two values, by where the
  * hypervisor has put the two CPUs at the moment.
  */
-#define _GNU_SOURCE
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>

@@ -418,7 +418,8 @@ static void receive_read(struct request *q, bool again)
 	if (mr)
 		rnic_sgl_add(&from, mr, pkt->va, pkt->len);
 	if (!again) {
-		resp->counters.rx_read_requests++;
+		resp->counters.rx_read_requests +=
+			!!(pkt->flags & RNIC_PKT_LAST);
 		advance(q);
 	}
 	ans = (struct rnic_packet){
@@ -433,12 +434,15 @@ static void receive_read(struct request *q, bool again)
 		.payload = &from,
 	};
 	res = q->reply->send(q->reply, &ans);
-	if (res == RNIC_FAULT_SRC) /* source of an answer: our memory */
+	if (res == RNIC_FAULT_SRC) { /* source of an answer: our memory */
 		nak_fatal(q, RNIC_AETH_NAK_OP, RNIC_EVENT_QP_FATAL);
-	else if (res == RNIC_FAULT_DST)
+	} else if (res == RNIC_FAULT_DST) {
 		answer(q, RNIC_PKT_LOCAL_FAULT, 0, pkt->psn);
-	else
+	} else {
 		resp->counters.xmit_bytes += pkt->len;
+		/* One was counted at its arrival. */
+		resp->counters.xmit_packets += pkt->npkts - 1;
+	}
 }
 
 static void answer_atomic(struct request *q, uint64_t value)

@@ -24,6 +24,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "softnic/client.h"
@@ -549,6 +550,19 @@ WRAP_PATH(int, scandir64, AT_FDCWD,
 	   int (*filter)(const struct dirent64 *),
 	   int (*order)(const struct dirent64 **, const struct dirent64 **)),
 	  (path, list, filter, order))
+
+/* ls -l asks for them, and complains if a file that it has seen is not there.
+ */
+WRAP_PATH(ssize_t, getxattr, AT_FDCWD,
+	  (const char *path, const char *name, void *value, size_t size),
+	  (path, name, value, size))
+WRAP_PATH(ssize_t, lgetxattr, AT_FDCWD,
+	  (const char *path, const char *name, void *value, size_t size),
+	  (path, name, value, size))
+WRAP_PATH(ssize_t, listxattr, AT_FDCWD,
+	  (const char *path, char *list, size_t size), (path, list, size))
+WRAP_PATH(ssize_t, llistxattr, AT_FDCWD,
+	  (const char *path, char *list, size_t size), (path, list, size))
 
 static void show_all(char **paths, size_t n)
 {

@@ -16,9 +16,14 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <rdma/ib_user_ioctl_verbs.h>
 #include "rdma/scalefabric-abi.h"
 #include "softnic/port_counters.h"
 #include "softnic/tree.h"
+
+/* The part that query_device names: the software RNIC. */
+#define PART_ID 0x5f01
+#define PORT_ACTIVE 4 /* enum ibv_port_state */
 
 #define PCI_CLASS_IB "0x020700"
 #define PCI_CLASS_ETHERNET "0x020000"
@@ -163,6 +168,13 @@ static bool ethernet(const struct rnic_port_info *port)
 	return port->link_layer == RNIC_ETHERNET;
 }
 
+/* As query_port says, too. */
+static unsigned int cap_mask(const struct rnic_port_info *port)
+{
+	return ethernet(port) ? IB_UVERBS_PCF_IP_BASED_GIDS :
+				IB_UVERBS_PCF_SYS_IMAGE_GUID_SUP;
+}
+
 /* ---- processors: any of them is as near as any other ---------------- */
 
 #define CPUS_MAX 1024
@@ -261,10 +273,10 @@ static void put_port(struct tree *t, const char *name, uint32_t dev,
 	put(t, text("0x%x", port.sm_lid).s, "%s/sm_lid", at);
 	put(t, text("%u", port.sm_sl).s, "%s/sm_sl", at);
 	put(t, state_text(port.state).s, "%s/state", at);
-	put(t, port.state >= 2 ? "5: LinkUp" : "3: Disabled", "%s/phys_state",
-	    at);
+	put(t, port.state == PORT_ACTIVE ? "5: LinkUp" : "2: Polling",
+	    "%s/phys_state", at);
 	put(t, "400 Gb/sec (4X NDR)", "%s/rate", at);
-	put(t, "0x00000000", "%s/cap_mask", at);
+	put(t, text("0x%08x", cap_mask(&port)).s, "%s/cap_mask", at);
 	put(t, ethernet(&port) ? "Ethernet" : "InfiniBand", "%s/link_layer",
 	    at);
 	put(t, "0xffff", "%s/pkeys/0", at);
@@ -284,7 +296,7 @@ static void put_bus_device(struct tree *t, const char *name, uint32_t dev)
 	cpu_list(cpus, sizeof(cpus));
 	put(t, SCALEFABRIC_MODALIAS_PREFIX "soft", "%s/modalias", at);
 	put(t, text("0x%04x", SCALEFABRIC_PCI_VENDOR).s, "%s/vendor", at);
-	put(t, "0x0001", "%s/device", at);
+	put(t, text("0x%04x", PART_ID).s, "%s/device", at);
 	put(t, ethernet(&port) ? PCI_CLASS_ETHERNET : PCI_CLASS_IB, "%s/class",
 	    at);
 	put(t, "-1", "%s/numa_node", at);

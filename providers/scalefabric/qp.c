@@ -9,7 +9,8 @@
 
 #include "scalefabric.h"
 
-#define SF_QP_SUPPORTED_MASK IBV_QP_INIT_ATTR_PD
+#define SF_QP_SUPPORTED_MASK \
+	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 
 /* ------------------------------------------------------------------------
  * Is it possible?  Nothing is allocated before these have said yes.
@@ -22,6 +23,9 @@ static int sf_check_qp_attr(const struct ibv_qp_init_attr_ex *attr)
 	if (attr->qp_type != IBV_QPT_RC)
 		return EOPNOTSUPP;
 	if (attr->srq)
+		return EOPNOTSUPP;
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
+	    !sf_send_ops_supported(attr->send_ops_flags))
 		return EOPNOTSUPP;
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd)
 		return EINVAL;
@@ -252,6 +256,8 @@ static int sf_cmd_create_qp(struct sf_context *ctx, struct sf_qp *qp,
 		return err;
 	}
 	sf_start_queues(qp, &resp.drv_payload);
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		sf_set_send_ops(qp, attr->send_ops_flags);
 	return 0;
 }
 

@@ -159,8 +159,21 @@ struct sf_rq {
 	struct sf_notify notify;
 };
 
+/*
+ * An open ibv_wr_start() session, under the send queue's lock.  Slots from
+ * sq.head up to end are filled and not committed.
+ */
+struct sf_session {
+	uint64_t end;
+	struct sf_wqe *wqe; /* of the request being built */
+	uint64_t *commit;   /* its commit word, in the shadow */
+	uint8_t parts;	    /* enum sf_wr_parts of its opcode */
+	int err;	    /* the first error; nothing will be posted */
+};
+
 struct sf_qp {
 	struct verbs_qp vqp;
+	struct sf_session session;
 	struct sf_sq sq;
 	struct sf_rq rq;
 	struct ibv_qp_cap cap;
@@ -283,6 +296,10 @@ int sf_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
 		struct ibv_qp_init_attr *init_attr);
 int sf_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask);
 int sf_destroy_qp(struct ibv_qp *qp);
+
+/* wr_ex.c */
+bool sf_send_ops_supported(uint64_t send_ops_flags);
+void sf_set_send_ops(struct sf_qp *qp, uint64_t send_ops_flags);
 
 /* wr.c */
 int sf_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,

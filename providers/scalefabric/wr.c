@@ -1,26 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/*
- * Posting.  A chain is one batch: all bodies, one fence, all commit words with
- * the first one last, one doorbell.  The device runs up to the first slot that
- * is not committed, so it takes the whole batch or nothing yet.
+/* ibv_post_send() and ibv_post_recv(); a chain of send requests is one batch.
  */
 #include <errno.h>
 #include <string.h>
 
-#include "doorbell.h"
+#include "wqe.h"
 
 #define SF_SUPPORTED_SEND_FLAGS                                    \
 	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | \
 	 IBV_SEND_INLINE)
-
-/* What a work request of some opcode is made of. */
-enum sf_wr_parts {
-	SF_WR_KNOWN = 1 << 0,
-	SF_WR_REMOTE = 1 << 1, /* remote address and rkey */
-	SF_WR_IMM = 1 << 2,
-	SF_WR_ATOMIC = 1 << 3, /* operands, and one SGE for the result */
-	SF_WR_INLINE = 1 << 4, /* the payload may be inline */
-};
 
 struct sf_wr_kind {
 	uint8_t opcode;
@@ -53,43 +41,9 @@ static const struct sf_wr_kind *sf_wr_kind(enum ibv_wr_opcode opcode)
 	return &sf_wr_kinds[i];
 }
 
-static inline uint64_t sf_sq_mask(const struct sf_sq *sq)
-{
-	return (1ULL << sq->log_depth) - 1;
-}
-
-static inline struct sf_wqe *sf_sq_slot(const struct sf_sq *sq, uint64_t index)
-{
-	uint64_t slot = index & sf_sq_mask(sq);
-
-	return (struct sf_wqe *)(sq->ring + (slot << sq->log_stride));
-}
-
-static inline bool sf_sq_full(const struct sf_sq *sq, uint64_t index)
-{
-	uint64_t tail = __atomic_load_n(&sq->tail, __ATOMIC_ACQUIRE);
-
-	return index - tail >= 1ULL << sq->log_depth;
-}
-
 /* ------------------------------------------------------------------------
  * One work request into its slot; the commit word stays as it is.
  */
-
-static uint32_t sf_wqe_flags(const struct sf_qp *qp, unsigned int send_flags)
-{
-	uint32_t flags = 0;
-
-	if ((send_flags & IBV_SEND_SIGNALED) || qp->sq_sig_all)
-		flags |= SF_WQE_SIGNALED;
-	if (send_flags & IBV_SEND_FENCE)
-		flags |= SF_WQE_FENCE;
-	if (send_flags & IBV_SEND_SOLICITED)
-		flags |= SF_WQE_SOLICITED;
-	if (send_flags & IBV_SEND_INLINE)
-		flags |= SF_WQE_INLINE;
-	return flags;
-}
 
 static int sf_check_send_wr(const struct sf_qp *qp,
 			    const struct ibv_send_wr *wr, uint8_t parts)
@@ -129,17 +83,6 @@ static int sf_put_inline(const struct sf_qp *qp, struct sf_wqe *wqe,
 	}
 	wqe->inline_len = qp->cap.max_inline_data - left;
 	return 0;
-}
-
-static void sf_put_sges(struct sf_sge *to, const struct ibv_sge *from, int n)
-{
-	int i;
-
-	for (i = 0; i < n; i++) {
-		to[i].addr = from[i].addr;
-		to[i].length = from[i].length;
-		to[i].lkey = from[i].lkey;
-	}
 }
 
 static void sf_put_atomic(struct sf_wqe *wqe, const struct ibv_send_wr *wr)
@@ -204,33 +147,6 @@ static int sf_build_wqe(struct sf_qp *qp, uint64_t index,
 /* ------------------------------------------------------------------------
  * The batch
  */
-
-static inline void sf_store_commit(const struct sf_sq *sq, uint64_t index)
-{
-	sf_store_release(&sf_sq_slot(sq, index)->commit,
-			 sq->shadow[index & sf_sq_mask(sq)].commit);
-}
-
-/*
- * Make [head, end) real.  The head moves first: a completion may be polled
- * before the last store here is done, and must find its index outstanding.
- */
-static void sf_sq_publish(struct sf_sq *sq, uint64_t end)
-{
-	uint64_t first = sq->head, index;
-
-	__atomic_store_n(&sq->head, end, __ATOMIC_RELAXED);
-	sf_publish_fence();
-	for (index = first + 1; index != end; index++)
-		sf_store_commit(sq, index);
-	sf_store_commit(sq, first);
-	sf_ring(sq->doorbell, end);
-}
-
-static inline bool sf_may_send(const struct ibv_qp *qp)
-{
-	return qp->state != IBV_QPS_RESET && qp->state != IBV_QPS_INIT;
-}
 
 /* Builds as much of the chain as is right; @end is behind the last one. */
 static int sf_build_chain(struct sf_qp *qp, struct ibv_send_wr *wr,

@@ -842,6 +842,177 @@ static void a_notify_follows_the_store_once_and_outside_the_lock(void **state)
 }
 
 /* ------------------------------------------------------------------------
+ * The ibv_wr_ builder
+ */
+
+static struct ibv_qp *new_qp_ex(struct fixture *f, uint64_t send_ops)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = f->send_cq,
+		.recv_cq = f->recv_cq,
+		.qp_type = IBV_QPT_RC,
+		.cap = {.max_send_wr = 4,
+			.max_recv_wr = 4,
+			.max_send_sge = 3,
+			.max_recv_sge = 2,
+			.max_inline_data = 64},
+		.comp_mask =
+			IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = f->pd,
+		.send_ops_flags = send_ops,
+	};
+
+	return ibv_create_qp_ex(f->context, &attr);
+}
+
+#define ALL_SEND_OPS                                                      \
+	(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |             \
+	 IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | \
+	 IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |   \
+	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+
+/* Swap the fixture's QP for one with a builder. */
+static struct ibv_qp_ex *use_builder(struct fixture *f)
+{
+	assert_int_equal(ibv_destroy_qp(f->qp), 0);
+	f->qp = new_qp_ex(f, ALL_SEND_OPS);
+	assert_non_null(f->qp);
+	f->sqp = to_sf_qp(f->qp);
+	assert_int_equal(modify(f->qp, IBV_QPS_RTS), 0);
+	assert_non_null(ibv_qp_to_qp_ex(f->qp));
+	return ibv_qp_to_qp_ex(f->qp);
+}
+
+static void the_builder_makes_the_slots_that_post_send_makes(void **state)
+{
+	struct fixture *f = *state;
+	struct ibv_qp_ex *qpx = use_builder(f);
+	struct ibv_sge sge[2] = {{0x1000, 8, 1}, {0x2000, 16, 2}};
+	struct ibv_data_buf buf[2] = {{"abc", 3}, {"de", 2}};
+	uint64_t first = f->sqp->sq.head;
+	struct ibv_wc wc[4];
+
+	ibv_wr_start(qpx);
+	qpx->wr_id = 1;
+	qpx->wr_flags = IBV_SEND_SIGNALED | IBV_SEND_FENCE;
+	ibv_wr_rdma_write(qpx, 7, 0x8000);
+	ibv_wr_set_sge_list(qpx, 2, sge);
+	qpx->wr_id = 2;
+	qpx->wr_flags = IBV_SEND_INLINE;
+	ibv_wr_send_imm(qpx, 0x99);
+	ibv_wr_set_inline_data_list(qpx, 2, buf);
+	qpx->wr_id = 3;
+	qpx->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_atomic_cmp_swp(qpx, 8, 0x9000, 11, 22);
+	ibv_wr_set_sge(qpx, 1, 0x1000, 8);
+	assert_int_equal(slot(f, first)->commit, 0);
+	assert_int_equal(f->sqp->sq.head, first);
+	assert_int_equal(ibv_wr_complete(qpx), 0);
+
+	assert_true(slot(f, first)->commit ==
+		    sf_commit(SF_OP_WRITE, 2, SF_WQE_SIGNALED | SF_WQE_FENCE,
+			      first, 2));
+	assert_int_equal(slot(f, first)->remote_addr, 0x8000);
+	assert_int_equal(slot(f, first)->rkey, 7);
+	assert_int_equal((&slot(f, first)->sge0)[1].addr, 0x2000);
+	assert_true(slot(f, first + 1)->commit ==
+		    sf_commit(SF_OP_SEND_IMM, 0, SF_WQE_INLINE, first + 1, 2));
+	assert_int_equal(slot(f, first + 1)->inline_len, 5);
+	assert_int_equal(slot(f, first + 1)->imm, 0x99);
+	assert_memory_equal(&slot(f, first + 1)->sge0, "abcde", 5);
+	assert_true(slot(f, first + 2)->commit == sf_commit(SF_OP_ATOMIC_CAS, 1,
+							    SF_WQE_SIGNALED,
+							    first + 2, 2));
+	assert_int_equal(slot(f, first + 2)->arg0, 22);
+	assert_int_equal(slot(f, first + 2)->arg1, 11);
+	assert_int_equal(*f->sqp->sq.doorbell, first + 3);
+
+	complete_send(f, first, SF_OP_WRITE, 0);
+	complete_send(f, first + 2, SF_OP_ATOMIC_CAS, 0);
+	assert_int_equal(ibv_poll_cq(f->send_cq, 4, wc), 2);
+	assert_int_equal(wc[0].wr_id, 1);
+	assert_int_equal(wc[1].wr_id, 3);
+	assert_int_equal(wc[1].opcode, IBV_WC_COMP_SWAP);
+}
+
+static void an_aborted_session_posts_nothing(void **state)
+{
+	struct fixture *f = *state;
+	struct ibv_qp_ex *qpx = use_builder(f);
+	uint64_t first = f->sqp->sq.head;
+
+	ibv_wr_start(qpx);
+	ibv_wr_send(qpx);
+	ibv_wr_set_sge(qpx, 1, 0x1000, 8);
+	ibv_wr_abort(qpx);
+	assert_int_equal(slot(f, first)->commit, 0);
+	assert_int_equal(f->sqp->sq.head, first);
+	ibv_wr_start(qpx);
+	assert_int_equal(ibv_wr_complete(qpx), 0);
+	assert_int_equal(f->sqp->sq.head, first);
+	assert_int_equal(*f->sqp->sq.doorbell, 0);
+}
+
+static void a_session_with_an_error_posts_nothing_and_unlocks(void **state)
+{
+	struct fixture *f = *state;
+	struct ibv_qp_ex *qpx = use_builder(f);
+	struct ibv_sge sge[40] = {};
+	char big[600] = "";
+	int i;
+
+	ibv_wr_start(qpx);
+	ibv_wr_send(qpx);
+	ibv_wr_set_inline_data(qpx, big, sizeof(big));
+	ibv_wr_send(qpx);
+	assert_int_equal(ibv_wr_complete(qpx), EINVAL);
+
+	ibv_wr_start(qpx);
+	ibv_wr_send(qpx);
+	ibv_wr_set_sge_list(qpx, 40, sge);
+	assert_int_equal(ibv_wr_complete(qpx), EINVAL);
+
+	ibv_wr_start(qpx);
+	ibv_wr_rdma_read(qpx, 1, 2);
+	ibv_wr_set_inline_data(qpx, big, 1);
+	assert_int_equal(ibv_wr_complete(qpx), EINVAL);
+
+	ibv_wr_start(qpx);
+	ibv_wr_atomic_fetch_add(qpx, 1, 2, 3);
+	ibv_wr_set_sge_list(qpx, 2, sge);
+	assert_int_equal(ibv_wr_complete(qpx), EINVAL);
+
+	ibv_wr_start(qpx);
+	for (i = 0; i < 5; i++)
+		ibv_wr_send(qpx);
+	assert_int_equal(ibv_wr_complete(qpx), ENOMEM);
+
+	assert_int_equal(f->sqp->sq.head, FIRST_LAP * 4);
+	assert_int_equal(*f->sqp->sq.doorbell, 0);
+
+	modify(f->qp, IBV_QPS_RESET);
+	ibv_wr_start(qpx);
+	ibv_wr_send(qpx);
+	assert_int_equal(ibv_wr_complete(qpx), EINVAL);
+	assert_int_equal(pthread_spin_trylock(&f->sqp->sq.lock.spin), 0);
+	pthread_spin_unlock(&f->sqp->sq.lock.spin);
+}
+
+static void a_builder_offers_what_was_asked_for_and_no_more(void **state)
+{
+	struct fixture *f = *state;
+	struct ibv_qp *qp;
+
+	assert_null(new_qp_ex(f, IBV_QP_EX_WITH_BIND_MW));
+	assert_int_equal(errno, EOPNOTSUPP);
+	qp = new_qp_ex(f, IBV_QP_EX_WITH_SEND);
+	assert_non_null(ibv_qp_to_qp_ex(qp)->wr_send);
+	assert_null(ibv_qp_to_qp_ex(qp)->wr_rdma_write);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_null(ibv_qp_to_qp_ex(f->qp));
+}
+
+/* ------------------------------------------------------------------------
  * Receive
  */
 
@@ -1386,6 +1557,10 @@ int main(void)
 		CASE(a_batch_becomes_visible_as_a_whole),
 		CASE_NOTIFY(
 			a_notify_follows_the_store_once_and_outside_the_lock),
+		CASE(the_builder_makes_the_slots_that_post_send_makes),
+		CASE(an_aborted_session_posts_nothing),
+		CASE(a_session_with_an_error_posts_nothing_and_unlocks),
+		CASE(a_builder_offers_what_was_asked_for_and_no_more),
 		CASE(a_receive_becomes_a_descriptor_and_moves_the_doorbell),
 		CASE(receives_complete_across_the_wrap_of_the_cookie),
 		CASE(an_inline_payload_lands_in_the_buffers_of_the_receive),

@@ -311,10 +311,11 @@ struct verbs_context_ops {
  * A new @type with the context as @member, initialised.  It owns @cmd_fd from
  * here on, also when this fails.
  */
-#define verbs_init_and_alloc_context(device, cmd_fd, ptr, member, driver_id) \
-	((__typeof__(ptr))_verbs_init_and_alloc_context(                     \
-		(device), (cmd_fd), sizeof(*(ptr)),                          \
-		&((__typeof__(ptr))NULL)->member, (driver_id)))
+#define verbs_init_and_alloc_context(device, cmd_fd, ptr, member, driver_id)  \
+	((__typeof__(ptr))_verbs_init_and_alloc_context(                      \
+		(device), (cmd_fd), sizeof(*(ptr)),                           \
+		(struct verbs_context *)offsetof(__typeof__(*(ptr)), member), \
+		(driver_id)))
 
 void *_verbs_init_and_alloc_context(struct ibv_device *device, int cmd_fd,
 				    size_t alloc_size,

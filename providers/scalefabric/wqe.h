@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the two ways to post share.  A batch is published as one: all bodies,
+ * one fence, all commit words with the first one last, one doorbell.  The
+ * device runs up to the first slot that is not committed, so it takes the whole
+ * batch or nothing yet.
+ */
+#ifndef SF_WQE_H
+#define SF_WQE_H
+
+#include "doorbell.h"
+
+/* What a work request of some opcode is made of. */
+enum sf_wr_parts {
+	SF_WR_KNOWN = 1 << 0,
+	SF_WR_REMOTE = 1 << 1, /* remote address and rkey */
+	SF_WR_IMM = 1 << 2,
+	SF_WR_ATOMIC = 1 << 3, /* operands, and one SGE for the result */
+	SF_WR_INLINE = 1 << 4, /* the payload may be inline */
+};
+
+static inline uint64_t sf_sq_mask(const struct sf_sq *sq)
+{
+	return (1ULL << sq->log_depth) - 1;
+}
+
+static inline struct sf_wqe *sf_sq_slot(const struct sf_sq *sq, uint64_t index)
+{
+	uint64_t slot = index & sf_sq_mask(sq);
+
+	return (struct sf_wqe *)(sq->ring + (slot << sq->log_stride));
+}
+
+static inline bool sf_sq_full(const struct sf_sq *sq, uint64_t index)
+{
+	uint64_t tail = __atomic_load_n(&sq->tail, __ATOMIC_ACQUIRE);
+
+	return index - tail >= 1ULL << sq->log_depth;
+}
+
+static inline bool sf_may_send(const struct ibv_qp *qp)
+{
+	return qp->state != IBV_QPS_RESET && qp->state != IBV_QPS_INIT;
+}
+
+static inline uint32_t sf_wqe_flags(const struct sf_qp *qp,
+				    unsigned int send_flags)
+{
+	uint32_t flags = 0;
+
+	if ((send_flags & IBV_SEND_SIGNALED) || qp->sq_sig_all)
+		flags |= SF_WQE_SIGNALED;
+	if (send_flags & IBV_SEND_FENCE)
+		flags |= SF_WQE_FENCE;
+	if (send_flags & IBV_SEND_SOLICITED)
+		flags |= SF_WQE_SOLICITED;
+	if (send_flags & IBV_SEND_INLINE)
+		flags |= SF_WQE_INLINE;
+	return flags;
+}
+
+static inline void sf_put_sges(struct sf_sge *to, const struct ibv_sge *from,
+			       int n)
+{
+	int i;
+
+	for (i = 0; i < n; i++) {
+		to[i].addr = from[i].addr;
+		to[i].length = from[i].length;
+		to[i].lkey = from[i].lkey;
+	}
+}
+
+static inline void sf_store_commit(const struct sf_sq *sq, uint64_t index)
+{
+	sf_store_release(&sf_sq_slot(sq, index)->commit,
+			 sq->shadow[index & sf_sq_mask(sq)].commit);
+}
+
+/*
+ * Make [head, end) real.  The head moves first: a completion may be polled
+ * before the last store here is done, and must find its index outstanding.
+ */
+static inline void sf_sq_publish(struct sf_sq *sq, uint64_t end)
+{
+	uint64_t first = sq->head, index;
+
+	__atomic_store_n(&sq->head, end, __ATOMIC_RELAXED);
+	sf_publish_fence();
+	for (index = first + 1; index != end; index++)
+		sf_store_commit(sq, index);
+	sf_store_commit(sq, first);
+	sf_ring(sq->doorbell, end);
+}
+
+#endif

@@ -116,7 +116,7 @@ static bool parse_mtu(struct sfnic_options *opt, const char *text)
 
 static bool parse_linger(struct sfnic_options *opt, const char *text)
 {
-	return parse_number(text, 0, 365 * 86400, &opt->linger);
+	return parse_number(text, 1, 365 * 86400, &opt->linger);
 }
 
 static bool parse_arena(struct sfnic_options *opt, const char *text)

@@ -25,8 +25,9 @@ int uverbs_create_comp_channel(struct uverbs_cmd *c)
 /*
  * Whose unread events to take back when a CQ goes.  The backend does not tell
  * and the command has only the handle, so the process that creates a CQ notes
- * it here.  A number names one CQ at a time, so the slot has one writer; it may
- * be stale when another process that shares the context destroyed the CQ.
+ * it here.  A number names one CQ at a time, so a slot has one user at a time.
+ * A CQ of another process that shares the context has no note: its unread
+ * events are in a pipe of that process.
  */
 static struct cq_note {
 	uint64_t user_handle;
@@ -45,8 +46,10 @@ static struct cq_note take_note(const struct uverbs_cmd *c, uint32_t cqn)
 {
 	struct cq_note note = {};
 
-	if (cqn < RNIC_MAX_CQ && cq_notes[cqn].ctx == c->ctx)
+	if (cqn < RNIC_MAX_CQ && cq_notes[cqn].ctx == c->ctx) {
 		note = cq_notes[cqn];
+		cq_notes[cqn].ctx = 0;
+	}
 	return note;
 }
 
@@ -291,11 +294,14 @@ static int destroy_cq(const struct uverbs_cmd *c, uint32_t cqn,
 	err = uverbs_probe(c);
 	if (err)
 		return err;
-	/* Before the number can be given to another CQ. */
+	/* Now: once it is destroyed, the number may be another CQ's. */
 	note = take_note(c, cqn);
 	err = uverbs_call_id(c, SFNIC_DESTROY_CQ, cqn, &rsp);
-	if (err)
+	if (err) {
+		if (note.ctx)
+			cq_notes[cqn] = note;
 		return err;
+	}
 	resp->comp_events_reported = rsp.destroyed.comp_events;
 	resp->async_events_reported = rsp.destroyed.async_events;
 	if (!note.ctx)

@@ -279,12 +279,11 @@ static int check_create_attrs(const struct uverbs_buf *a)
 
 static int check_create_objects(const struct uverbs_buf *a)
 {
-	return a[UVERBS_ATTR_CREATE_QP_PD_HANDLE].present &&
-			       a[UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE]
-				       .present &&
-			       a[UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE].present ?
-		       0 :
-		       EINVAL;
+	if (!a[UVERBS_ATTR_CREATE_QP_PD_HANDLE].present ||
+	    !a[UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE].present ||
+	    !a[UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE].present)
+		return EINVAL;
+	return 0;
 }
 
 _Static_assert(sizeof(struct ib_uverbs_qp_cap) == sizeof(struct rnic_qp_cap) &&

@@ -18,6 +18,7 @@
 #include "tests/unit/uverbs_fake.h"
 
 #define WINDOW 8192u
+#define EXTENDED IB_USER_VERBS_CMD_FLAG_EXTENDED
 #define NOWHERE 0xdead000000000000ull
 
 static uint8_t *window;
@@ -59,9 +60,12 @@ static int run_ioctl(size_t size)
 		hdr->num_attrs = n;
 		hdr->length = sizeof(*hdr) + n * sizeof(*attr);
 	}
-	/* Small numbers may be values; as addresses they are nowhere. */
+	if (n > hdr->num_attrs)
+		n = hdr->num_attrs; /* what follows is data */
+	/* Numbers of commands may be values; as addresses they are nowhere. */
 	for (i = 0; i < n; i++)
-		if (attr[i].len > 8 || attr[i].data > 0xffff)
+		if (attr[i].len > 8 ||
+		    attr[i].data & ~(uint64_t)(0xffff | EXTENDED))
 			attr[i].data = bend(attr[i].data);
 	return uverbs_ioctl(&fake_ops, FAKE_CTX, FAKE_DEV, window);
 }

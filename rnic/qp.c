@@ -108,8 +108,7 @@ static bool values_ok(const struct rnic *r, const struct rnic_qp *qp,
 		return false;
 	port = port_of(r, qp->init.dev, qp->attr.port_num);
 	if (mask & RNIC_QP_PATH_MTU &&
-	    (!a->path_mtu || a->path_mtu > RNIC_MTU_4096 ||
-	     (port && a->path_mtu > port->info.mtu)))
+	    (!a->path_mtu || (port && a->path_mtu > port->info.max_mtu)))
 		return false;
 	if (mask & RNIC_QP_MAX_RD_ATOMIC &&
 	    a->max_rd_atomic > RNIC_MAX_RD_ATOMIC)

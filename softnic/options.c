@@ -185,7 +185,7 @@ static const struct option_desc {
 	{"name", parse_name, true,
 	 "a letter, then up to 29 letters, digits, '_' or '-'"},
 	{"arena", parse_arena, true, "a size from 128M to 64T, such as 16G"},
-	{"linger", parse_linger, true, "a number of seconds"},
+	{"linger", parse_linger, true, "a number of seconds, 1 or more"},
 	{"instance", parse_instance, false,
 	 "up to 31 letters, digits, '_', '-' or '.'"},
 };

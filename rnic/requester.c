@@ -517,6 +517,13 @@ static bool place(struct rnic_call *call, struct rnic_qp *qp,
 			      answer->payload_off, answer->len);
 }
 
+/* complete() said no: its CQE is due, unless the QP is lost. */
+static void complete_later(struct rnic_call *call, struct rnic_qp *qp)
+{
+	if (load_relaxed(&qp->state) != RNIC_ERR)
+		wait_until(call, qp, RNIC_WAIT_ACK, 1000000);
+}
+
 /* False: stop sending for now. */
 static bool treat_answer(struct rnic_call *call, struct rnic_qp *qp,
 			 const struct rnic_packet *answer, struct wqe *w,
@@ -536,8 +543,7 @@ static bool treat_answer(struct rnic_call *call, struct rnic_qp *qp,
 	case RNIC_PKT_ACK:
 		if (acked(call, qp, answer->psn, w, loaded))
 			return true;
-		if (load_relaxed(&qp->state) != RNIC_ERR)
-			wait_until(call, qp, RNIC_WAIT_ACK, 1000000);
+		complete_later(call, qp);
 		return false;
 	case RNIC_PKT_LOCAL_FAULT:
 		fail(call, qp, SF_ST_LOC_PROT_ERR, SF_SYN_FAULT);
@@ -639,7 +645,10 @@ static bool send_nop(struct rnic_call *call, struct rnic_qp *qp, struct wqe *w)
 		return false;
 	}
 	qp->req.cur++;
-	return complete(call, qp, w);
+	if (complete(call, qp, w))
+		return true;
+	complete_later(call, qp);
+	return false;
 }
 
 /* A WQE that cannot be sent fails when all before it are complete. */

@@ -158,6 +158,14 @@ bool fx_next_timer(struct fx *fx)
 	return true;
 }
 
+void fx_settle(struct fx *fx)
+{
+	int i;
+
+	for (i = 0; i < 50 && fx_next_timer(fx); i++)
+		;
+}
+
 /* ---- pages ---------------------------------------------------------- */
 
 static bool range_free(const struct fx *fx, uint64_t off, uint64_t len,

@@ -92,6 +92,8 @@ void fx_lock_dead(struct rnic_lock *lock);
 void fx_advance(struct fx *fx, uint64_t ns);
 /* Time goes on to the next timer; false: there is none. */
 bool fx_next_timer(struct fx *fx);
+/* Timer after timer, until there is none or they seem to go on for ever. */
+void fx_settle(struct fx *fx);
 
 /* ---- memory --------------------------------------------------------- */
 

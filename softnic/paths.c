@@ -169,27 +169,22 @@ static void find_node(struct place *place, const char *rest)
 	}
 }
 
-const char *place_find(struct place *place, const char *dir, int dirfd,
-		       const char *path)
+/* Apart, so that all other paths do not pay for its stack. */
+static __attribute__((noinline)) const char *
+find_in_tree(struct place *place, const char *dir, int dirfd, const char *path)
 {
 	char joined[PLACE_PATH_MAX];
 	const char *rest = path;
 	size_t root, len;
 
-	place->kind = PLACE_ELSEWHERE;
-	place->path = path;
-	if (!path || !strstr(path, WORD))
-		return path;
 	if (path[0] != '/') {
 		if (!absolute(dirfd, path, joined))
 			return path;
 		rest = joined;
 	}
 	root = find_root(&rest);
-	if (root == ROOTS)
-		return path;
 	len = strlen(dir);
-	if (len >= PLACE_PATH_MAX)
+	if (root == ROOTS || len >= PLACE_PATH_MAX)
 		return path;
 	memcpy(place->buf, dir, len);
 	if (!append(place->buf, append(place->buf, len, roots[root]), rest))
@@ -199,6 +194,16 @@ const char *place_find(struct place *place, const char *dir, int dirfd,
 	if (root == NODES)
 		find_node(place, rest);
 	return place->path;
+}
+
+const char *place_find(struct place *place, const char *dir, int dirfd,
+		       const char *path)
+{
+	place->kind = PLACE_ELSEWHERE;
+	place->path = path;
+	if (!path || !strstr(path, WORD))
+		return path;
+	return find_in_tree(place, dir, dirfd, path);
 }
 
 const char *place_shown(const char *dir, const char *path)

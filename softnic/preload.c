@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -109,15 +110,32 @@ enum {
 	ON
 };
 
+static int own_pid;
+
 static struct {
 	int state;
-	int pid; /* of the process that the table of fds belongs to */
+	/*
+	 * Of the process that the table of fds belongs to.  Lies in a page that
+	 * a child by fork finds empty, but not one that shares our memory.
+	 */
+	int *pid;
 	char dir[PLACE_PATH_MAX / 2];
-} me;
+} me = {.pid = &own_pid};
 
 static void learn_pid(void)
 {
-	me.pid = getpid();
+	__atomic_store_n(me.pid, (int)RAW(SYS_getpid), __ATOMIC_RELAXED);
+}
+
+static void watch_forks(void)
+{
+	void *page = mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (page != MAP_FAILED && !madvise(page, sizeof(int), MADV_WIPEONFORK))
+		me.pid = page;
+	learn_pid();
+	pthread_atfork(NULL, NULL, learn_pid);
 }
 
 /* Idempotent: several threads may do it at once. */
@@ -133,7 +151,6 @@ static int learn(void)
 		return OFF;
 	}
 	memcpy(me.dir, dir, len);
-	learn_pid();
 	__atomic_store_n(&me.state, ON, __ATOMIC_RELEASE);
 	return ON;
 }
@@ -152,7 +169,7 @@ __attribute__((constructor)) static void start(void)
 	for (next = __start_sfnic_next; next < __stop_sfnic_next; next++)
 		resolve(next);
 	if (wanted())
-		pthread_atfork(NULL, NULL, learn_pid);
+		watch_forks();
 }
 
 /* ---- paths ---------------------------------------------------------- */
@@ -223,7 +240,13 @@ static inline uint32_t fd_what(int fd)
  */
 static bool table_is_ours(void)
 {
-	return RAW(SYS_getpid) == me.pid;
+	int pid = __atomic_load_n(me.pid, __ATOMIC_RELAXED);
+
+	if (!pid) {
+		learn_pid(); /* a child by clone(2) */
+		return true;
+	}
+	return RAW(SYS_getpid) == pid;
 }
 
 /* @fd is going to be closed. */

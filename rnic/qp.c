@@ -60,9 +60,10 @@ static bool transition_ok(uint32_t from, uint32_t to, uint32_t mask)
 
 	if (to > RNIC_ERR)
 		return false;
-	/* From anywhere; no other attribute. */
+	/* From anywhere; no other attribute.  RESET has nothing to fail. */
 	if (to == RNIC_RESET || to == RNIC_ERR)
-		return !(mask & ~ALWAYS);
+		return !(mask & ~ALWAYS) &&
+		       !(from == RNIC_RESET && to == RNIC_ERR);
 	t = &rc_table[from][to];
 	return t->allowed && (mask & t->required) == t->required &&
 	       !(mask & ~(ALWAYS | t->required | t->optional));

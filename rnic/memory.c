@@ -104,38 +104,44 @@ static void *ref_pointer(const struct rnic *r, const struct rnic_ref *ref)
 	return NULL;
 }
 
-/* One store, as far as the size has one: a poller sees all of it or nothing. */
+/*
+ * One store, as far as the size has one: a poller sees all of it or nothing.
+ * All is read before anything is stored, see copy_local().
+ */
 static inline void store_tail(char *dst, const char *src, uint64_t len)
 {
 	uint64_t v8;
-	uint32_t v4;
-	uint16_t v2;
+	uint32_t v4, w4;
+	uint16_t v2, w2;
 
 	if (len == 8) {
 		memcpy(&v8, src, 8);
 		memcpy(dst, &v8, 8);
 	} else if (len >= 4) {
 		memcpy(&v4, src, 4);
+		memcpy(&w4, src + len - 4, 4);
 		memcpy(dst, &v4, 4);
-		memcpy(&v4, src + len - 4, 4);
-		memcpy(dst + len - 4, &v4, 4);
+		memcpy(dst + len - 4, &w4, 4);
 	} else if (len >= 2) {
 		memcpy(&v2, src, 2);
+		memcpy(&w2, src + len - 2, 2);
 		memcpy(dst, &v2, 2);
-		memcpy(&v2, src + len - 2, 2);
-		memcpy(dst + len - 2, &v2, 2);
+		memcpy(dst + len - 2, &w2, 2);
 	} else if (len) {
 		*dst = *src;
 	}
 }
 
+/* Source and target may overlap: an SGE can name the target itself. */
 static void copy_local(char *dst, const char *src, uint64_t len)
 {
 	if (len > 8) {
-		/* Regions may overlap: an SGE can name the target itself. */
+		uint64_t tail;
+
+		memcpy(&tail, src + len - 8, 8);
 		memmove(dst, src, len - 8);
 		__atomic_thread_fence(__ATOMIC_RELEASE);
-		store_tail(dst + len - 8, src + len - 8, 8);
+		memcpy(dst + len - 8, &tail, 8);
 	} else {
 		store_tail(dst, src, len);
 	}

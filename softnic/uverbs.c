@@ -36,40 +36,58 @@ _Static_assert(sizeof(struct arm_cmd) ==
 #define HEADER_MASK 0x0000ffffffffffffull
 #define HEADER(command, size) ((uint64_t)(command) | (uint64_t)(size) / 4 << 32)
 
+/* A load of its own: copying the whole struct takes longer than the rest. */
+static inline uint32_t load32(const void *buf, size_t offset)
+{
+	uint32_t value;
+
+	memcpy(&value, (const char *)buf + offset, sizeof(value));
+	return value;
+}
+
+static inline uint64_t load_header(const void *buf)
+{
+	uint64_t value;
+
+	memcpy(&value, buf, sizeof(value));
+	return value & HEADER_MASK;
+}
+
+#define FIELD(buf, type, member) load32(buf, offsetof(struct type, member))
+
 /*
- * Nothing but these reads the caller's memory directly: a bad pointer of just
+ * Nothing but this reads the caller's memory directly: a bad pointer of just
  * the right length ends in SIGSEGV, not EFAULT.  A notify has no work request
  * that could be bad, so there is nothing to answer.
  */
 static inline bool notify(const struct uverbs_ops *ops, const void *buf,
 			  size_t len)
 {
-	struct post_cmd post;
-	struct arm_cmd arm;
+	void (*ring)(uint32_t number);
 
-	if (len == sizeof(post)) {
-		memcpy(&post, buf, sizeof(post));
-		if (post.wr_count)
+	if (len == sizeof(struct post_cmd)) {
+		switch (load_header(buf)) {
+		case HEADER(IB_USER_VERBS_CMD_POST_SEND,
+			    sizeof(struct post_cmd)):
+			ring = ops->sq_ring;
+			break;
+		case HEADER(IB_USER_VERBS_CMD_POST_RECV,
+			    sizeof(struct post_cmd)):
+			ring = ops->rq_ring;
+			break;
+		default:
 			return false;
-		post.header &= HEADER_MASK;
-		if (post.header ==
-		    HEADER(IB_USER_VERBS_CMD_POST_SEND, sizeof(post))) {
-			ops->sq_ring(post.qpn);
-			return true;
 		}
-		if (post.header ==
-		    HEADER(IB_USER_VERBS_CMD_POST_RECV, sizeof(post))) {
-			ops->rq_ring(post.qpn);
-			return true;
-		}
-	} else if (len == sizeof(arm)) {
-		memcpy(&arm, buf, sizeof(arm));
-		arm.header &= HEADER_MASK;
-		if (arm.header ==
-		    HEADER(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ, sizeof(arm))) {
-			ops->cq_arm(arm.cqn);
-			return true;
-		}
+		if (FIELD(buf, post_cmd, wr_count))
+			return false;
+		ring(FIELD(buf, post_cmd, qpn));
+		return true;
+	}
+	if (len == sizeof(struct arm_cmd) &&
+	    load_header(buf) == HEADER(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ,
+				       sizeof(struct arm_cmd))) {
+		ops->cq_arm(FIELD(buf, arm_cmd, cqn));
+		return true;
 	}
 	return false;
 }

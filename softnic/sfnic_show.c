@@ -248,15 +248,21 @@ static void text_device(const struct rnic *r, uint32_t dev,
 	}
 }
 
+static uint64_t waiting(uint64_t posted, uint64_t taken)
+{
+	return posted > taken ? posted - taken : 0;
+}
+
 static void text_qp(const char *name, const struct rnic_qp_info *qp)
 {
 	printf("QP %u of %s: %s %s", qp->qpn, name, WORD(qp_types, qp->type),
 	       WORD(qp_states, qp->state));
 	if (qp->state >= RNIC_RTR && qp->type != RNIC_QPT_UD)
 		printf(" to QP %u", qp->dest_qpn);
-	printf(", sends %" PRIu64 " of %" PRIu64 ", receives %" PRIu64
-	       " of %" PRIu64 "\n",
-	       qp->sq_head, qp->sq_posted, qp->rq_head, qp->rq_posted);
+	/* A queue that was never rung has no doorbell value yet. */
+	printf(", %" PRIu64 " sends and %" PRIu64 " receives posted\n",
+	       waiting(qp->sq_posted, qp->sq_head),
+	       waiting(qp->rq_posted, qp->rq_head));
 	text_counters(&qp->counters);
 }
 

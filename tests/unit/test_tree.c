@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The tree by which programs find the devices, and the paths that are led into
- * it: softnic/tree.c, tree_net.c, paths.c, port_counters.c.
+ * The tree by which programs find the devices: softnic/tree.c, tree_net.c,
+ * port_counters.c.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +15,6 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "softnic/paths.h"
 #include "softnic/port_counters.h"
 #include "softnic/tree.h"
 
@@ -307,126 +305,6 @@ static void a_value_is_printed_in_decimal(void **state)
 	assert_string_equal(buf, "18446744073709551615\n");
 }
 
-/* ---- paths ---------------------------------------------------------- */
-
-static void paths_of_devices_lead_into_the_tree(void **state)
-{
-	static const struct {
-		const char *path, *want;
-	} cases[] = {
-		{"/sys/class/infiniband", "/run/x/sys/class/infiniband"},
-		{"/sys/class/infiniband/", "/run/x/sys/class/infiniband/"},
-		{"//sys/./class//infiniband/sfab0/../a",
-		 "/run/x/sys/class/infiniband/sfab0/../a"},
-		{"/sys/class/net/../infiniband_verbs/uverbs0/dev",
-		 "/run/x/sys/class/infiniband_verbs/uverbs0/dev"},
-		{"/sys/class/infiniband_verbs/../infiniband/a",
-		 "/run/x/sys/class/infiniband/a"},
-		{"/sys/class/infiniband_mad/umad0",
-		 "/run/x/sys/class/infiniband_mad/umad0"},
-		{"/dev/infiniband/rdma_cm", "/run/x/dev/infiniband/rdma_cm"},
-	};
-	struct place place;
-	size_t i;
-
-	(void)state;
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		assert_string_equal(place_find(&place, "/run/x", AT_FDCWD,
-					       cases[i].path),
-				    cases[i].want);
-		assert_int_equal(place.kind, PLACE_TREE);
-	}
-}
-
-static void other_paths_stay_as_they_are(void **state)
-{
-	static const char *const paths[] = {
-		"",
-		"/",
-		"/etc/passwd",
-		"infiniband",
-		"/sys/class/infiniband_srp",
-		"/sys/class/infinibandx/a",
-		"/sys/class/infiniband/..",
-		"/sys/class/infiniband/../net/lo",
-		"/dev/infiniband/../null",
-		"/home/infiniband/sys/class/infiniband",
-		"/run/x/sys/class/infiniband/sfab0",
-	};
-	struct place place;
-	size_t i;
-
-	(void)state;
-	for (i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-		assert_ptr_equal(place_find(&place, "/run/x", AT_FDCWD,
-					    paths[i]),
-				 paths[i]);
-		assert_int_equal(place.kind, PLACE_ELSEWHERE);
-	}
-	assert_null(place_find(&place, "/run/x", AT_FDCWD, NULL));
-}
-
-static void relative_paths_are_followed_from_their_directory(void **state)
-{
-	int sys = open("/sys", O_RDONLY | O_DIRECTORY);
-	struct place place;
-
-	(void)state;
-	if (sys < 0)
-		skip();
-	assert_string_equal(place_find(&place, "/run/x", sys,
-				       "class/infiniband/a"),
-			    "/run/x/sys/class/infiniband/a");
-	place_find(&place, "/run/x", sys, "infiniband");
-	assert_int_equal(place.kind, PLACE_ELSEWHERE);
-	place_find(&place, "/run/x", 9999, "class/infiniband");
-	assert_int_equal(place.kind, PLACE_ELSEWHERE);
-	close(sys);
-}
-
-static void device_nodes_are_told_from_files(void **state)
-{
-	struct place place;
-
-	(void)state;
-	place_find(&place, "/run/x", AT_FDCWD, "/dev/infiniband/uverbs12");
-	assert_int_equal(place.kind, PLACE_UVERBS);
-	assert_int_equal(place.unit, 12);
-	place_find(&place, "/run/x", AT_FDCWD, "/dev/infiniband/umad0");
-	assert_int_equal(place.kind, PLACE_UMAD);
-	place_find(&place, "/run/x", AT_FDCWD, "/dev/infiniband/uverbs");
-	assert_int_equal(place.kind, PLACE_TREE);
-	place_find(&place, "/run/x", AT_FDCWD, "/dev/infiniband/uverbs0x");
-	assert_int_equal(place.kind, PLACE_TREE);
-	place_find(&place, "/run/x", AT_FDCWD,
-		   "/dev/infiniband/uverbs99999999999");
-	assert_int_equal(place.kind, PLACE_TREE);
-}
-
-static void overlong_paths_stay_as_they_are(void **state)
-{
-	char path[4096] = "/sys/class/infiniband/";
-	struct place place;
-
-	(void)state;
-	memset(path + strlen(path), 'x', sizeof(path) - strlen(path) - 1);
-	path[sizeof(path) - 1] = '\0';
-	assert_ptr_equal(place_find(&place, "/run/x", AT_FDCWD, path), path);
-	assert_int_equal(place.kind, PLACE_ELSEWHERE);
-}
-
-static void programs_see_the_paths_that_they_know(void **state)
-{
-	(void)state;
-	assert_string_equal(place_shown("/run/x",
-					"/run/x/sys/class/infiniband/a"),
-			    "/sys/class/infiniband/a");
-	assert_string_equal(place_shown("/run/x", "/run/x/sys/class"),
-			    "/run/x/sys/class");
-	assert_string_equal(place_shown("/run/x", "/run/xy/dev/infiniband"),
-			    "/run/xy/dev/infiniband");
-}
-
 #define WITH_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -444,13 +322,6 @@ int main(void)
 		cmocka_unit_test(the_host_has_an_interface),
 		cmocka_unit_test(data_counters_are_in_words_of_four_bytes),
 		cmocka_unit_test(a_value_is_printed_in_decimal),
-		cmocka_unit_test(paths_of_devices_lead_into_the_tree),
-		cmocka_unit_test(other_paths_stay_as_they_are),
-		cmocka_unit_test(
-			relative_paths_are_followed_from_their_directory),
-		cmocka_unit_test(device_nodes_are_told_from_files),
-		cmocka_unit_test(overlong_paths_stay_as_they_are),
-		cmocka_unit_test(programs_see_the_paths_that_they_know),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

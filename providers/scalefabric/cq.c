@@ -188,7 +188,8 @@ struct ibv_cq_ex *sf_create_cq_ex(struct ibv_context *context,
 
 /*
  * The device has moved the outstanding CQEs when the command returns; from then
- * on it writes to the new ring only.
+ * on it writes to the new ring only.  If that cannot be mapped the CQ falls
+ * silent, but polling it stays safe.
  */
 static int sf_cmd_resize_cq(struct sf_context *ctx, struct sf_cq *cq,
 			    uint8_t log_depth)
@@ -207,8 +208,11 @@ static int sf_cmd_resize_cq(struct sf_context *ctx, struct sf_cq *cq,
 
 	err = sf_map_region(ctx, &resp.drv_payload.ring,
 			    sf_cq_ring_size(log_depth), &new_view);
-	if (err)
+	if (err) {
+		verbs_err(&ctx->vctx, "resized CQ %u cannot be mapped\n",
+			  cq->vcq.cq.handle);
 		return err;
+	}
 
 	sf_unmap_region(ctx, &cq->ring_view);
 	cq->ring_view = new_view;

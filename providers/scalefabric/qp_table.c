@@ -34,7 +34,7 @@ struct sf_qp *sf_qp_table_find(const struct sf_qp_table *table, uint32_t qpn)
 
 	link = __atomic_load_n(&table->buckets[qpn & table->mask],
 			       __ATOMIC_ACQUIRE);
-	while (link && link->qp->vqp.qp.qp_num != qpn)
+	while (link && link->qpn != qpn)
 		link = link->next;
 	return link ? link->qp : NULL;
 }
@@ -49,16 +49,16 @@ static void sf_table_insert(struct sf_cq *cq, struct sf_cq_link *link,
 {
 	struct sf_cq_link **head;
 
-	head = &cq->qps.buckets[qp->vqp.qp.qp_num & cq->qps.mask];
 	link->qp = qp;
+	link->qpn = qp->vqp.qp.qp_num;
+	head = &cq->qps.buckets[link->qpn & cq->qps.mask];
 	link->next = *head;
 	__atomic_store_n(head, link, __ATOMIC_RELEASE);
 }
 
 static void sf_table_remove(struct sf_cq *cq, struct sf_cq_link *link)
 {
-	uint32_t qpn = link->qp->vqp.qp.qp_num;
-	struct sf_cq_link **p = &cq->qps.buckets[qpn & cq->qps.mask];
+	struct sf_cq_link **p = &cq->qps.buckets[link->qpn & cq->qps.mask];
 
 	while (*p != link)
 		p = &(*p)->next;

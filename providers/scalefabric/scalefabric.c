@@ -151,10 +151,10 @@ static bool sf_match_device(struct verbs_sysfs_dev *sysfs_dev)
 	return sysfs_dev->match && sf_layout_matches();
 }
 
-/*
- * The software RNIC, and the InfiniBand controllers (PCI class 0207) of vendor
- * SCALEFABRIC_PCI_VENDOR.
+/* The software RNIC, and the InfiniBand controllers (PCI class 0207) of 1cb8.
  */
+static_assert(SCALEFABRIC_PCI_VENDOR == 0x1cb8, "the pattern spells it out");
+
 static const struct verbs_match_ent sf_match_table[] = {
 	VERBS_MODALIAS_MATCH(SCALEFABRIC_MODALIAS_PREFIX "*", NULL),
 	VERBS_MODALIAS_MATCH("pci:v00001CB8d*sv*sd*bc02sc07i*", NULL),

@@ -75,6 +75,7 @@ struct sf_qp;
 struct sf_cq_link {
 	struct sf_cq_link *next;
 	struct sf_qp *qp;
+	uint32_t qpn;
 };
 
 /*

@@ -797,7 +797,7 @@ static void a_batch_becomes_visible_as_a_whole(void **state)
 
 	for (i = 0; i < 3; i++)
 		wr[i].next = &wr[i + 1];
-	for (round = 0; round < 200; round++) {
+	for (round = 0; round < 50; round++) {
 		struct watcher w = {.f = f, .index = f->sqp->sq.head};
 
 		pthread_create(&thread, NULL, watch, &w);

@@ -139,10 +139,10 @@ enum rnic_push_result rnic_cq_push(struct rnic_call *call, uint32_t cqn,
 }
 
 bool rnic_cq_pushed(struct rnic *r, uint32_t cqn, uint32_t qpn,
-		    const struct rnic_intent *intent)
+		    const struct rnic_intent *intent, struct sf_cqe *cqe)
 {
 	struct rnic_cq *cq = rnic_cq_get(r, cqn);
-	struct sf_cqe *slot;
+	const struct sf_cqe *slot;
 	bool yes;
 
 	if (!intent->set || !cq || !cq_lock(r, cq))
@@ -150,6 +150,8 @@ bool rnic_cq_pushed(struct rnic *r, uint32_t cqn, uint32_t qpn,
 	slot = cq_slot(r, cq, intent->cqe);
 	yes = intent->cqe < cq->producer && slot &&
 	      slot_written(cq, slot, intent->cqe) && slot->qpn == qpn;
+	if (yes)
+		*cqe = *slot;
 	r->ops->unlock(r->host, &cq->lock);
 	return yes;
 }

@@ -281,9 +281,15 @@ enum rnic_push_result { RNIC_PUSHED, RNIC_PUSH_BUSY, RNIC_PUSH_OVERRUN };
 enum rnic_push_result rnic_cq_push(struct rnic_call *call, uint32_t cqn,
 				   struct sf_cqe *cqe,
 				   struct rnic_intent *intent);
-/* Did the CQE of @intent get written? */
+/* The CQE that was written where @intent said, if it is one of @qpn. */
 bool rnic_cq_pushed(struct rnic *r, uint32_t cqn, uint32_t qpn,
-		    const struct rnic_intent *intent);
+		    const struct rnic_intent *intent, struct sf_cqe *cqe);
+static inline bool rnic_cqe_is_receive(const struct sf_cqe *cqe)
+{
+	uint32_t opcode = sf_cqe_opcode(cqe->word);
+
+	return opcode == SF_CQE_RECV || opcode == SF_CQE_RECV_RDMA_IMM;
+}
 void rnic_cq_repair_events(struct rnic_call *call, uint32_t cqn);
 
 /* ---- pools (control only) ------------------------------------------- */

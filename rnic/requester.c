@@ -839,21 +839,21 @@ void rnic_requester_start(struct rnic_qp *qp, uint32_t psn)
 void rnic_requester_repair(struct rnic *r, struct rnic_qp *qp)
 {
 	struct rnic_requester *req = &qp->req;
+	const struct rnic_position at = *una(req);
+	struct sf_cqe cqe;
+	struct wqe w;
 
-	if (rnic_cq_pushed(r, qp->init.send_cqn, qp->qpn, &req->intent)) {
-		const struct rnic_position at = *una(req);
-		struct wqe w;
-
-		/* The CQE is out, its WQE is done. */
-		if (wqe_load(r, qp, at.index, &w)) {
+	if (rnic_cq_pushed(r, qp->init.send_cqn, qp->qpn, &req->intent, &cqe) &&
+	    !rnic_cqe_is_receive(&cqe)) {
+		/* Its WQE is done; perhaps una has moved past it already. */
+		if (cqe.wr == at.index && wqe_load(r, qp, at.index, &w))
 			una_move(req, at.index + 1,
 				 rnic_psn_add(at.psn, wqe_packets(qp, &w)));
-			req->fail_status = 0;
-			if (load_acquire(&qp->state) != RNIC_ERR)
-				line_store(r, qp, at.index + 1);
-		}
+		req->fail_status = 0;
 	}
 	store_release(&req->intent.set, 0);
+	if (load_acquire(&qp->state) != RNIC_ERR)
+		line_store(r, qp, una(req)->index);
 	go_back(req);
 	req->wait = RNIC_WAIT_NONE;
 }

@@ -713,9 +713,12 @@ void rnic_responder_start(struct rnic_qp *qp, uint32_t psn)
 void rnic_responder_repair(struct rnic *r, struct rnic_qp *qp)
 {
 	struct rnic_responder *resp = &qp->resp;
+	struct sf_cqe cqe;
 	bool bad;
 
-	if (rnic_cq_pushed(r, qp->init.recv_cqn, qp->qpn, &resp->intent)) {
+	if (rnic_cq_pushed(r, qp->init.recv_cqn, qp->qpn, &resp->intent,
+			   &cqe) &&
+	    rnic_cqe_is_receive(&cqe)) {
 		store_release(&resp->have_rqe, 0);
 		if (rnic_psn_diff(resp->intent_epsn, resp->epsn) > 0) {
 			resp->in_message = RNIC_PKT_NONE;
@@ -725,6 +728,11 @@ void rnic_responder_repair(struct rnic *r, struct rnic_qp *qp)
 		}
 	}
 	store_release(&resp->intent.set, 0);
+	/* An atomic whose result is here was carried out. */
+	if (find_atomic(qp, resp->epsn)) {
+		resp->msn = (resp->msn + 1) & RNIC_PSN_MASK;
+		store_release(&resp->epsn, rnic_psn_add(resp->epsn, 1));
+	}
 	/* A peek that was not followed by a take is simply done again. */
 	if (!resp->have_rqe)
 		(void)rq_peek(r, qp, &bad);

@@ -58,7 +58,6 @@ kill_one server ib_send_bw -F -D 20
 kill_one server ib_write_bw -F -D 20
 kill_one server ib_read_bw -F -D 20
 kill_one server ib_atomic_bw -F -D 20
-kill_one server ib_send_lat -F -D 20
 
 check_nothing_left
 pingpong -n 1000

@@ -13,7 +13,7 @@ ethernet) shown=Ethernet ;;
 esac
 fabric=(--link-layer "$layer")
 
-check "ibv_devices lists the device" 'sfab0 +[0-9a-f]{16}' ibv_devices
+check "ibv_devices lists the device" 'sfab0[[:space:]]+[0-9a-f]{16}$' ibv_devices
 check "ibv_devinfo finds an active port" 'state:.*PORT_ACTIVE' ibv_devinfo
 check "ibv_devinfo -v" 'GID\[ *0\]:' ibv_devinfo -v
 check "ibv_devinfo -v names the link layer" "link_layer:.*$shown" \
@@ -27,7 +27,7 @@ check "ibstat -p" '0x[0-9a-f]{16}' ibstat -p
 
 fabric+=(--devices 2 --ports 2 --name two --mtu 1024)
 "$sfnic" down --force >/dev/null 2>&1 || true
-check "two devices" 'two1 ' ibv_devices
+check "two devices" 'two1[[:space:]]' ibv_devices
 check "two ports" 'port:.*2$' ibv_devinfo
 check "an MTU of 1024" 'active_mtu:.*1024' ibv_devinfo
 check "ibstat of the second" "CA 'two1'" ibstat two1

@@ -15,7 +15,7 @@ struct poster {
 	struct sf_send_line *line;
 	struct sf_doorbell *doorbell;
 	void (*ring)(struct poster *p); /* the notify; none on hardware */
-	uint64_t next; /* index that the next one gets */
+	uint64_t next;			/* index that the next one gets */
 };
 
 /* Waits until all below @index have succeeded; false: QP in error. */

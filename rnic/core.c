@@ -13,11 +13,24 @@ static void set_view(struct rnic *r, void *base, uint64_t size,
 	*r = (struct rnic){
 		.sh = base,
 		.size = size,
+		.mapped = ops->reach ? 0 : size,
 		.ops = ops,
 		.host = host,
 		.links = {[RNIC_LINK_DIRECT] = &rnic_link_direct,
 			  [RNIC_LINK_WIRE] = &rnic_link_direct},
 	};
+}
+
+bool rnic_reach(const struct rnic *r, uint64_t end)
+{
+	uint64_t mapped;
+
+	if (!r->ops->reach)
+		return false;
+	mapped = r->ops->reach(r->host, end);
+	/* The view is this process's own; only its promise is const. */
+	store_relaxed(&((struct rnic *)r)->mapped, mapped);
+	return end <= mapped;
 }
 
 static void put_be64(uint8_t *to, uint64_t v)
@@ -248,21 +261,20 @@ int rnic_mr_create(struct rnic *r, uint32_t ctx,
  */
 static bool mr_quiesce(struct rnic *r, uint32_t pdn)
 {
+	struct rnic_call call;
+	bool quiet = true;
 	uint32_t i;
 
-	for (i = 0; i < r->sh->qps.high; i++) {
+	rnic_call_begin(&call, r);
+	for (i = 0; quiet && i < r->sh->qps.high; i++) {
 		struct rnic_qp *qp = &r->sh->qp[i];
 
 		if (!load_acquire(&qp->qpn) || qp->init.pdn != pdn)
 			continue;
-		if (!rnic_requester_lock(r, qp))
-			return false;
-		r->ops->unlock(r->host, &qp->req.lock);
-		if (!rnic_responder_lock(r, qp))
-			return false;
-		r->ops->unlock(r->host, &qp->resp.lock);
+		quiet = rnic_qp_pass(&call, qp);
+		rnic_call_end(&call);
 	}
-	return true;
+	return quiet;
 }
 
 int rnic_mr_destroy(struct rnic *r, uint32_t ctx, uint32_t key)
@@ -294,22 +306,24 @@ void rnic_space_reap(struct rnic *r, uint32_t space)
 
 /* ---- the end of a context ------------------------------------------- */
 
-void rnic_ctx_reap(struct rnic *r, uint32_t ctx)
+bool rnic_ctx_reap(struct rnic *r, uint32_t ctx)
 {
+	int err = 0;
 	uint32_t i, n;
 
 	for (i = 0; i < r->sh->qps.high; i++)
 		if (r->sh->qp[i].qpn && r->sh->qp[i].ctx == ctx)
-			rnic_qp_destroy(r, ctx, r->sh->qp[i].qpn, &n);
+			err |= rnic_qp_destroy(r, ctx, r->sh->qp[i].qpn, &n);
 	for (i = 0; i < r->sh->cqs.high; i++)
 		if (r->sh->cq[i].live && r->sh->cq[i].ctx == ctx)
-			rnic_cq_destroy(r, ctx, i, &n, &n);
+			err |= rnic_cq_destroy(r, ctx, i, &n, &n);
 	for (i = 0; i < r->sh->mrs.high; i++)
 		if (r->sh->mr[i].live && r->sh->mr[i].ctx == ctx)
-			rnic_mr_destroy(r, ctx, r->sh->mr[i].last_key);
+			err |= rnic_mr_destroy(r, ctx, r->sh->mr[i].last_key);
 	for (i = 0; i < r->sh->pds.high; i++)
 		if (r->sh->pd[i].live && r->sh->pd[i].ctx == ctx)
-			rnic_pd_destroy(r, ctx, i);
+			err |= rnic_pd_destroy(r, ctx, i);
+	return !err;
 }
 
 void rnic_repair(struct rnic *r)
@@ -345,16 +359,11 @@ void rnic_call_begin(struct rnic_call *call, struct rnic *r)
 	call->kicks = 0;
 }
 
-void rnic_call_event(struct rnic_call *call, uint32_t type, uint32_t ctx,
-		     uint64_t element)
+void rnic_call_event(struct rnic_call *call, const struct rnic_event *event)
 {
 	/* Never full: every loop stops at rnic_call_crowded(). */
 	if (call->events < RNIC_CALL_EVENTS)
-		call->event[call->events++] = (struct rnic_event){
-			.type = type,
-			.ctx = ctx,
-			.element = element,
-		};
+		call->event[call->events++] = *event;
 }
 
 void rnic_call_flush_qp(struct rnic_call *call, struct rnic_qp *qp)
@@ -368,22 +377,26 @@ void rnic_call_flush_qp(struct rnic_call *call, struct rnic_qp *qp)
 		call->kick[call->kicks++] = qp->qpn;
 }
 
-static void raise(struct rnic *r, const struct rnic_event *event)
+static void raise(struct rnic_call *call, const struct rnic_event *event)
 {
-	struct rnic_cq *cq;
+	struct rnic *r = call->r;
 
-	if (event->type != RNIC_EVENT_COMPLETION) {
+	switch (event->type) {
+	case RNIC_EVENT_COMPLETION:
+	case RNIC_EVENT_CQ_ERR:
+		rnic_cq_raise(r, event);
+		break;
+	case RNIC_EVENT_QP_FATAL:
+	case RNIC_EVENT_QP_REQ_ERR:
+	case RNIC_EVENT_QP_ACCESS_ERR:
+	case RNIC_EVENT_COMM_EST:
+	case RNIC_EVENT_SQ_DRAINED:
+	case RNIC_EVENT_QP_LAST_WQE_REACHED:
+		rnic_qp_raise(call, event);
+		break;
+	default:
 		r->ops->event(r->host, event);
-		return;
 	}
-	cq = rnic_cq_get(r, event->cqn);
-	if (!cq)
-		return;
-	if (event->channel) {
-		__atomic_fetch_add(&cq->comp_events, 1, __ATOMIC_RELAXED);
-		r->ops->event(r->host, event);
-	}
-	store_release(&cq->pending, 0);
 }
 
 void rnic_call_end(struct rnic_call *call)
@@ -394,10 +407,11 @@ void rnic_call_end(struct rnic_call *call)
 		struct rnic_qp *qp;
 
 		if (call->events) {
-			struct rnic_event event =
-				call->event[--call->events];
+			struct rnic_event event = call->event[0];
 
-			raise(r, &event);
+			memmove(call->event, call->event + 1,
+				--call->events * sizeof(event));
+			raise(call, &event);
 			continue;
 		}
 		qp = rnic_qp_get(r, call->kick[--call->kicks]);

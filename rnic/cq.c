@@ -64,6 +64,18 @@ static bool cq_arm_hit(const struct rnic_cq *cq, uint64_t armed)
 	return mode != SF_CQ_ARM_NONE && last > index;
 }
 
+static void cq_event(struct rnic_call *call, const struct rnic_cq *cq,
+		     uint32_t type)
+{
+	rnic_call_event(call, &(struct rnic_event){
+				      .type = type,
+				      .ctx = cq->ctx,
+				      .channel = cq->channel,
+				      .number = cq - call->r->sh->cq,
+				      .element = cq->user_handle,
+			      });
+}
+
 /* Whoever takes the arm word away raises the event. */
 static void cq_fire(struct rnic_call *call, struct rnic_cq *cq)
 {
@@ -73,16 +85,31 @@ static void cq_fire(struct rnic_call *call, struct rnic_cq *cq)
 		return;
 	store_release(&cq->pending, 1);
 	if (__atomic_compare_exchange_n(&cq->armed, &armed, 0, false,
-					__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
-		uint32_t n = call->events;
+					__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		cq_event(call, cq, RNIC_EVENT_COMPLETION);
+}
 
-		rnic_call_event(call, RNIC_EVENT_COMPLETION, cq->ctx,
-				cq->user_handle);
-		if (call->events > n) {
-			call->event[n].channel = cq->channel;
-			call->event[n].cqn = cq - call->r->sh->cq;
+void rnic_cq_raise(struct rnic *r, const struct rnic_event *event)
+{
+	struct rnic_cq *cq = rnic_cq_get(r, event->number);
+	bool locked;
+
+	if (!cq)
+		return;
+	/* Busy means that its holder is stopped: rather late than never. */
+	locked = cq_lock(r, cq);
+	if (event->type == RNIC_EVENT_CQ_ERR) {
+		cq->async_events++;
+		r->ops->event(r->host, event);
+	} else {
+		if (event->channel) {
+			cq->comp_events++;
+			r->ops->event(r->host, event);
 		}
+		store_release(&cq->pending, 0);
 	}
+	if (locked)
+		r->ops->unlock(r->host, &cq->lock);
 }
 
 static enum rnic_push_result cq_overrun(struct rnic_call *call,
@@ -90,8 +117,7 @@ static enum rnic_push_result cq_overrun(struct rnic_call *call,
 {
 	cq->error = 1;
 	call->r->ops->unlock(call->r->host, &cq->lock);
-	__atomic_fetch_add(&cq->async_events, 1, __ATOMIC_RELAXED);
-	rnic_call_event(call, RNIC_EVENT_CQ_ERR, cq->ctx, cq->user_handle);
+	cq_event(call, cq, RNIC_EVENT_CQ_ERR);
 	return RNIC_PUSH_OVERRUN;
 }
 
@@ -307,7 +333,10 @@ int rnic_cq_destroy(struct rnic *r, uint32_t ctx, uint32_t cqn,
 		return EINVAL;
 	if (cq->users)
 		return EBUSY;
-	store_release(&cq->live, 0);
+	__atomic_store_n(&cq->live, 0, __ATOMIC_SEQ_CST);
+	/* Who is just raising an event of it has then counted it. */
+	if (cq_lock(r, cq))
+		r->ops->unlock(r->host, &cq->lock);
 	*comp_events = load_acquire(&cq->comp_events);
 	*async_events = load_acquire(&cq->async_events);
 	r->ops->mem_free(r->host, cq->ring, 64ull << cq->log_depth);

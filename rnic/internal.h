@@ -50,8 +50,7 @@ struct rnic_call {
 void rnic_call_begin(struct rnic_call *call, struct rnic *r);
 /* No lock may be held. */
 void rnic_call_end(struct rnic_call *call);
-void rnic_call_event(struct rnic_call *call, uint32_t type, uint32_t ctx,
-		     uint64_t element);
+void rnic_call_event(struct rnic_call *call, const struct rnic_event *event);
 void rnic_call_flush_qp(struct rnic_call *call, struct rnic_qp *qp);
 /* Room for what one work request can cause? */
 static inline bool rnic_call_crowded(const struct rnic_call *call)
@@ -67,10 +66,16 @@ static inline void *rnic_at(const struct rnic *r, uint64_t off)
 	return (char *)r->sh + off;
 }
 
+/* Asks the host for access up to @end. */
+bool rnic_reach(const struct rnic *r, uint64_t end);
+
 static inline bool rnic_in_arena(const struct rnic *r, uint64_t off,
 				 uint64_t len)
 {
-	return off <= r->size && len <= r->size - off;
+	if (unlikely(off > r->size || len > r->size - off))
+		return false;
+	return likely(off + len <= load_relaxed(&r->mapped)) ||
+	       rnic_reach(r, off + len);
 }
 
 static inline struct rnic_qp *rnic_qp_get(const struct rnic *r, uint32_t qpn)
@@ -272,6 +277,11 @@ void rnic_responder_unlock(struct rnic_call *call, struct rnic_qp *qp);
 
 #define RNIC_EVENT_NONE 254u
 
+/*
+ * Takes and drops both locks of a QP in use, one after the other: who was
+ * inside has left, and who rang meanwhile is served.  False: somebody stays.
+ */
+bool rnic_qp_pass(struct rnic_call *call, struct rnic_qp *qp);
 /* State to ERR, once; queues are flushed when no lock is held. */
 void rnic_qp_fail(struct rnic_call *call, struct rnic_qp *qp, uint32_t event);
 
@@ -290,6 +300,12 @@ static inline bool rnic_cqe_is_receive(const struct sf_cqe *cqe)
 
 	return opcode == SF_CQE_RECV || opcode == SF_CQE_RECV_RDMA_IMM;
 }
+/*
+ * Hands an event of this CQ to the host and counts it, as one step before the
+ * eyes of rnic_cq_destroy().
+ */
+void rnic_cq_raise(struct rnic *r, const struct rnic_event *event);
+void rnic_qp_raise(struct rnic_call *call, const struct rnic_event *event);
 void rnic_cq_repair_events(struct rnic_call *call, uint32_t cqn);
 
 /* ---- pools (control only) ------------------------------------------- */

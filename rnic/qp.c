@@ -375,18 +375,59 @@ static int to_err(struct rnic *r, struct rnic_qp *qp)
 	return 0;
 }
 
+static void qp_event(struct rnic_call *call, const struct rnic_qp *qp,
+		     uint32_t type)
+{
+	rnic_call_event(call, &(struct rnic_event){
+				      .type = type,
+				      .ctx = qp->ctx,
+				      .number = qp->qpn,
+				      .element = qp->init.user_handle,
+			      });
+}
+
+void rnic_qp_raise(struct rnic_call *call, const struct rnic_event *event)
+{
+	struct rnic *r = call->r;
+	struct rnic_qp *qp = rnic_qp_get(r, event->number);
+	bool locked;
+
+	if (!qp)
+		return;
+	/* rnic_qp_destroy() passes through this lock before it counts. */
+	locked = rnic_responder_lock(r, qp);
+	if (load_acquire(&qp->qpn) == event->number) {
+		qp->async_events++;
+		r->ops->event(r->host, event);
+	}
+	if (locked)
+		rnic_responder_unlock(call, qp);
+}
+
+bool rnic_qp_pass(struct rnic_call *call, struct rnic_qp *qp)
+{
+	struct rnic *r = call->r;
+
+	if (!rnic_requester_lock(r, qp))
+		return false;
+	r->ops->unlock(r->host, &qp->req.lock);
+	rnic_fence_after_unlock();
+	if (load_relaxed(&qp->req.mark))
+		rnic_requester_kick(call, qp, 0);
+	if (!rnic_responder_lock(r, qp))
+		return false;
+	rnic_responder_unlock(call, qp);
+	return true;
+}
+
 static void sq_drained(struct rnic *r, struct rnic_qp *qp)
 {
 	struct rnic_call call;
 
-	if (rnic_requester_lock(r, qp))
-		r->ops->unlock(r->host, &qp->req.lock);
-	if (!qp->attr.en_sqd_notify)
-		return;
 	rnic_call_begin(&call, r);
-	__atomic_fetch_add(&qp->async_events, 1, __ATOMIC_RELAXED);
-	rnic_call_event(&call, RNIC_EVENT_SQ_DRAINED, qp->ctx,
-			qp->init.user_handle);
+	rnic_qp_pass(&call, qp);
+	if (qp->attr.en_sqd_notify)
+		qp_event(&call, qp, RNIC_EVENT_SQ_DRAINED);
 	rnic_call_end(&call);
 }
 
@@ -485,9 +526,7 @@ void rnic_qp_fail(struct rnic_call *call, struct rnic_qp *qp, uint32_t event)
 	if (state == RNIC_RESET)
 		return;
 	if (event != RNIC_EVENT_NONE &&
-	    !__atomic_exchange_n(&qp->fatal_raised, 1, __ATOMIC_SEQ_CST)) {
-		__atomic_fetch_add(&qp->async_events, 1, __ATOMIC_RELAXED);
-		rnic_call_event(call, event, qp->ctx, qp->init.user_handle);
-	}
+	    !__atomic_exchange_n(&qp->fatal_raised, 1, __ATOMIC_SEQ_CST))
+		qp_event(call, qp, event);
 	rnic_call_flush_qp(call, qp);
 }

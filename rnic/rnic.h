@@ -171,7 +171,7 @@ struct rnic_event {
 	uint32_t type; /* enum rnic_event_type */
 	uint32_t ctx; /* context that gets it */
 	uint32_t channel; /* completion channel number */
-	uint32_t cqn; /* completion: which CQ, for counting */
+	uint32_t number; /* of the QP or CQ that it is about */
 	uint64_t element; /* user handle, or port number */
 };
 
@@ -222,6 +222,12 @@ struct rnic_host_ops {
 	/* rnic_tick() wants to be called at @deadline. */
 	void (*timer)(void *host, uint64_t deadline);
 
+	/*
+	 * Makes the arena accessible up to @end; returns up to where it is
+	 * now.  NULL: all of it always is.
+	 */
+	uint64_t (*reach)(void *host, uint64_t end);
+
 	/* Control only: zeroed pages of the arena.  0 if there are none. */
 	uint64_t (*mem_alloc)(void *host, uint64_t len);
 	void (*mem_free)(void *host, uint64_t off, uint64_t len);
@@ -237,6 +243,7 @@ struct rnic_link_ops;
 struct rnic {
 	struct rnic_shared *sh; /* start of the arena in this process */
 	uint64_t size; /* of the arena */
+	uint64_t mapped; /* accessible here, grows by ops->reach */
 	const struct rnic_host_ops *ops;
 	void *host;
 	const struct rnic_link_ops *links[RNIC_LINKS];
@@ -353,8 +360,8 @@ int rnic_qp_destroy(struct rnic *r, uint32_t ctx, uint32_t qpn,
 
 /* Destroys the regions of an address space that is gone. */
 void rnic_space_reap(struct rnic *r, uint32_t space);
-/* Destroys all that @ctx owns, in the right order. */
-void rnic_ctx_reap(struct rnic *r, uint32_t ctx);
+/* Destroys all that @ctx owns, in the right order; false: something stays. */
+bool rnic_ctx_reap(struct rnic *r, uint32_t ctx);
 /*
  * Makes every object usable again whose lock was held by a thread that died,
  * and completes what that thread had begun for others.

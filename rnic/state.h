@@ -78,8 +78,8 @@ struct rnic_cq {
 	uint64_t armed; /* arm word, 0: not armed */
 	uint32_t pending; /* an event is due: set before disarming */
 
-	uint32_t comp_events; /* raised, atomic */
-	uint32_t async_events; /* raised, atomic */
+	uint32_t comp_events; /* raised, under lock */
+	uint32_t async_events;
 } __attribute__((aligned(RNIC_CACHE_LINE)));
 
 /*
@@ -188,7 +188,7 @@ struct rnic_qp {
 	struct rnic_qp_init init;
 	struct rnic_qp_attr attr;
 	uint64_t queues_len;
-	uint32_t async_events; /* raised, atomic */
+	uint32_t async_events; /* raised, under resp.lock */
 	uint32_t fatal_raised; /* one affiliated error per life, atomic */
 
 	struct rnic_requester req;

@@ -75,6 +75,20 @@ static void fd_note(int fd, uint32_t what)
 		__atomic_store_n(&sfnic_fd_ctx[fd], what, __ATOMIC_RELEASE);
 }
 
+/* Out of the program's way, and kept from closefrom(3) and its like. */
+static int keep(int fd)
+{
+	fd = raw_move_high(fd);
+	fd_note(fd, SFNIC_FD_INTERNAL);
+	return fd;
+}
+
+static void let_go(int fd)
+{
+	fd_note(fd, 0);
+	raw_close(fd);
+}
+
 /* ---- calls ---------------------------------------------------------- */
 
 static int call_on(int sock, struct sfnic_req *req, int send_fd,
@@ -130,7 +144,7 @@ static int ask_fd(uint32_t kind, uint32_t id)
 	req.fd.id = id;
 	if (sfnic_call(&req, -1, &rsp, &fd) || fd < 0)
 		return -1;
-	return raw_move_high(fd);
+	return keep(fd);
 }
 
 /* A peer's pipe takes the place of the one that was used longest ago. */
@@ -152,7 +166,7 @@ static int pipe_fd(struct pipe_end *table, uint32_t kind, uint32_t id)
 		struct pipe_end *v = &table[victim++ % MAX_PIPES];
 
 		if (v->read_fd < 0) {
-			raw_close(v->write_fd);
+			let_go(v->write_fd);
 			p = v;
 		}
 	}
@@ -214,7 +228,7 @@ static int hello(int sock, struct sfnic_rsp *rsp, int *arena)
 
 	me.mem_fd = raw_open("/proc/self/mem", O_RDWR | O_CLOEXEC);
 	if (me.mem_fd >= 0)
-		me.mem_fd = raw_move_high(me.mem_fd);
+		me.mem_fd = keep(me.mem_fd);
 	req.hello.version = SFNIC_PROTO_VERSION;
 	req.hello.pid = getpid();
 	req.hello.build = SFNIC_BUILD_ID;
@@ -235,16 +249,19 @@ static int map_arena(int fd, uint64_t size)
 		raw_close(fd);
 		return same ? 0 : EIO;
 	}
-	base = mmap(NULL, size, PROT_READ | PROT_WRITE,
-		    MAP_SHARED | MAP_NORESERVE, fd, 0);
+	base = mmap(NULL, size, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	if (base == MAP_FAILED)
 		return ENOMEM;
+	if (mprotect(base, SFNIC_ARENA_FIRST, PROT_READ | PROT_WRITE)) {
+		munmap(base, size);
+		return ENOMEM;
+	}
 	madvise(base, size, MADV_DONTDUMP);
 	me.base = base;
 	me.size = size;
 	me.ino = st.st_ino;
 	me.dev = st.st_dev;
-	me.arena_fd = raw_move_high(fd);
+	me.arena_fd = keep(fd);
 	return 0;
 }
 
@@ -260,10 +277,11 @@ static int attach(int sock)
 	err = map_arena(arena, rsp.arena.size);
 	if (err)
 		return err;
-	me.sock = raw_move_high(sock);
+	me.sock = keep(sock);
 	me.host.space = rsp.id;
 	me.host.shared =
 		(struct sfnic_shared *)((char *)me.base + RNIC_ARENA_DYNAMIC);
+	me.host.size = me.size;
 	me.host.get_fd = client_get_fd;
 	me.host.event_later = client_event_later;
 	return rnic_attach(&me.rnic, me.base, me.size, &sfnic_host_ops,
@@ -391,7 +409,7 @@ static void start_helper(void)
 			raw_close(fd);
 		return;
 	}
-	me.watch = raw_move_high(fd);
+	me.watch = keep(fd);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attr, 128 * 1024);
@@ -432,11 +450,11 @@ static void child_after_fork(void)
 	pthread_mutex_init(&me.lock, NULL);
 	convert_child_after_fork();
 	if (me.sock >= 0)
-		raw_close(me.sock);
+		let_go(me.sock);
 	if (me.watch >= 0)
-		raw_close(me.watch);
+		let_go(me.watch);
 	if (me.mem_fd >= 0)
-		raw_close(me.mem_fd);
+		let_go(me.mem_fd);
 	me.sock = me.watch = me.mem_fd = -1;
 	for (i = 0; i < MAX_MEM_FDS; i++)
 		if (me.mem[i].id == me.host.space)
@@ -474,9 +492,12 @@ int sfnic_open(uint32_t dev, int flags)
 			life);
 	if (err)
 		goto err;
+	/* The program gets the number that it expects: the lowest. */
+	life[0] = keep(life[0]);
+	life[1] = keep(life[1]);
 	req.open.dev = dev;
 	err = sfnic_call(&req, life[1], &rsp, NULL);
-	raw_close(life[1]);
+	let_go(life[1]);
 	if (err)
 		goto err_life;
 	fd = reopen_arena(flags);
@@ -486,8 +507,7 @@ int sfnic_open(uint32_t dev, int flags)
 	}
 	raw_lseek(fd, (off_t)(POSITION_MAGIC << 40 | (uint64_t)dev << 16 |
 			      SFNIC_INDEX(rsp.id)), SEEK_SET);
-	me.life[SFNIC_INDEX(rsp.id) % SFNIC_MAX_CTX] =
-		raw_move_high(life[0]) + 1;
+	me.life[SFNIC_INDEX(rsp.id) % SFNIC_MAX_CTX] = life[0] + 1;
 	fd_note(fd, SFNIC_INDEX(rsp.id) | dev << 16);
 	pthread_mutex_lock(&me.lock);
 	if (me.watch < 0)
@@ -496,7 +516,7 @@ int sfnic_open(uint32_t dev, int flags)
 	return fd;
 
 err_life:
-	raw_close(life[0]);
+	let_go(life[0]);
 err:
 	errno = err;
 	return -1;
@@ -525,6 +545,8 @@ uint32_t sfnic_context(int fd, uint32_t *dev)
 		return 0;
 	if (fd < SFNIC_FD_TABLE)
 		what = __atomic_load_n(&sfnic_fd_ctx[fd], __ATOMIC_ACQUIRE);
+	if (what & SFNIC_FD_INTERNAL)
+		return 0;
 	if (!what || what & SFNIC_FD_EVENTS) {
 		what = context_by_position(fd);
 		if (what)
@@ -573,7 +595,7 @@ static void pipe_closed(struct pipe_end *table, int fd)
 	for (i = 0; i < MAX_PIPES; i++) {
 		if (!table[i].id || table[i].read_fd != fd)
 			continue;
-		raw_close(table[i].write_fd);
+		let_go(table[i].write_fd);
 		table[i].id = 0;
 	}
 }
@@ -602,7 +624,7 @@ void sfnic_fd_closed(int fd)
 	life = me.life[ctx % SFNIC_MAX_CTX];
 	me.life[ctx % SFNIC_MAX_CTX] = 0;
 	if (life)
-		raw_close(life - 1);
+		let_go(life - 1);
 }
 
 void sfnic_fake_stat(uint32_t dev, struct stat *st)
@@ -627,7 +649,7 @@ static int open_pipe(uint32_t ctx, uint32_t op, struct pipe_end *table,
 	err = (int)-RAW(SYS_pipe2, fd, O_CLOEXEC);
 	if (err)
 		return err;
-	fd[1] = raw_move_high(fd[1]);
+	fd[1] = keep(fd[1]);
 	RAW(SYS_fcntl, fd[1], F_SETFL, O_NONBLOCK);
 	err = sfnic_call(&req, fd[1], &rsp, NULL);
 	if (err)
@@ -650,7 +672,7 @@ static int open_pipe(uint32_t ctx, uint32_t op, struct pipe_end *table,
 
 err:
 	raw_close(fd[0]);
-	raw_close(fd[1]);
+	let_go(fd[1]);
 	return err;
 }
 

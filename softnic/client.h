@@ -25,11 +25,13 @@ int sfnic_call(struct sfnic_req *req, int send_fd, struct sfnic_rsp *rsp,
 
 /*
  * What an fd number below SFNIC_FD_TABLE is, as far as this process has seen:
- * 0 nothing of ours, SFNIC_FD_EVENTS the read end of an event pipe, else
+ * 0 nothing of ours, SFNIC_FD_EVENTS the read end of an event pipe,
+ * SFNIC_FD_INTERNAL a descriptor that the program does not know of, else
  * context number | device << 16.
  */
 #define SFNIC_FD_TABLE 4096
 #define SFNIC_FD_EVENTS (1u << 31)
+#define SFNIC_FD_INTERNAL (1u << 30) /* not for the program to close */
 extern uint32_t sfnic_fd_ctx[SFNIC_FD_TABLE];
 
 /* Opens device @dev: a command fd whose file position names the context. */

@@ -53,6 +53,7 @@ struct context {
 	uint32_t dev;
 	int life;
 	int async;
+	bool zombie; /* ended, but some of its objects cannot go yet */
 };
 
 struct channel {
@@ -320,19 +321,49 @@ static void channels_close(uint32_t ctx)
 	}
 }
 
+/*
+ * An object whose lock is held by a process that is stopped cannot go yet: its
+ * context stays, and is visited again.
+ */
+static void ctx_reap(uint32_t index)
+{
+	struct context *c = &d.ctx[index];
+
+	if (!rnic_ctx_reap(&d.rnic, index)) {
+		c->zombie = true;
+		return;
+	}
+	c->zombie = false;
+	c->id = 0;
+}
+
 static void ctx_end(uint32_t index)
 {
 	struct context *c = ctx_get(index);
 
-	if (!c)
+	if (!c || c->zombie)
 		return;
+	close(c->life);
 	rnic_repair(&d.rnic);
-	rnic_ctx_reap(&d.rnic, index);
 	channels_close(index);
 	if (c->async >= 0)
 		close(c->async);
-	close(c->life);
-	c->id = 0;
+	c->async = -1;
+	ctx_reap(index);
+}
+
+static bool reap_zombies(void)
+{
+	bool any = false;
+	uint32_t i;
+
+	for (i = 1; i < SFNIC_MAX_CTX; i++) {
+		if (!d.ctx[i].id || !d.ctx[i].zombie)
+			continue;
+		ctx_reap(i);
+		any |= d.ctx[i].zombie;
+	}
+	return any;
 }
 
 /* ---- operations ----------------------------------------------------- */
@@ -403,6 +434,7 @@ static int op_open(struct call *c)
 	ctx->dev = c->req->open.dev;
 	ctx->life = c->fd;
 	ctx->async = -1;
+	ctx->zombie = false;
 	c->fd = -1;
 	c->rsp->id = ctx->id;
 	return 0;
@@ -640,7 +672,7 @@ static int dispatch(struct call *c)
 	    (!c->conn->space || c->conn->watch))
 		return EINVAL;
 	c->ctx = ctx_get(c->req->ctx);
-	if (ops[op].needs == NEEDS_CTX && !c->ctx)
+	if (ops[op].needs == NEEDS_CTX && (!c->ctx || c->ctx->zombie))
 		return ENODEV;
 	return ops[op].fn(c);
 }
@@ -746,12 +778,15 @@ static void make_rnic(void)
 
 	memcpy(config.name, d.opt.name, sizeof(config.name) - 1);
 	tree_host_net(&net);
-	if (d.opt.link_layer == RNIC_ETHERNET && net.rnic_mtu < config.mtu &&
-	    net.rnic_mtu)
+	if (config.mtu == SFNIC_MTU_AUTO)
+		config.mtu = RNIC_MTU_4096;
+	if (d.opt.mtu == SFNIC_MTU_AUTO && net.rnic_mtu &&
+	    d.opt.link_layer == RNIC_ETHERNET)
 		config.mtu = net.rnic_mtu;
 	daemon_ops = sfnic_host_ops;
 	daemon_ops.mem_alloc = daemon_mem_alloc;
 	daemon_ops.mem_free = daemon_mem_free;
+	daemon_ops.reach = NULL;
 	d.host.shared = (struct sfnic_shared *)((char *)d.base +
 						RNIC_ARENA_DYNAMIC);
 	d.host.shared->next_tick = UINT64_MAX;
@@ -895,6 +930,8 @@ static void loop(void)
 
 		if (d.pendings)
 			wait = sooner(wait, 1);
+		if (reap_zombies())
+			wait = sooner(wait, 200);
 		n = epoll_wait(d.epoll, ev, 64, wait);
 		for (i = 0; i < n; i++)
 			handle(ev[i].data.u64);

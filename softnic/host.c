@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Locks, time, events and foreign memory for the RNIC core. */
 #include <pthread.h>
+#include <sys/mman.h>
 #include <time.h>
 #include "softnic/host.h"
 #include "softnic/raw.h"
@@ -36,6 +37,33 @@ static void host_timer(void *host, uint64_t deadline)
 		raw_write(h->kick_fd, &one, sizeof(one));
 		return;
 	}
+}
+
+/* ---- the arena ------------------------------------------------------ */
+
+/*
+ * It is reserved as a whole and accessible as far as it is used: tools that
+ * walk a process's memory (leak checkers, core dumps) do not meet all of it.
+ */
+static uint64_t host_reach(void *host, uint64_t end)
+{
+	static uint64_t reached;
+	struct sfnic_host *h = host;
+	char *base = (char *)h->shared - RNIC_ARENA_DYNAMIC;
+	uint64_t now = __atomic_load_n(&reached, __ATOMIC_ACQUIRE);
+	uint64_t to = SFNIC_ARENA_FIRST;
+
+	if (end <= now)
+		return now;
+	while (to < end)
+		to *= 2;
+	if (to > h->size)
+		to = h->size;
+	if (end > to || RAW(SYS_mprotect, base, to, PROT_READ | PROT_WRITE))
+		return now;
+	/* Another thread may have gone further: asked again, it says so. */
+	__atomic_store_n(&reached, to, __ATOMIC_RELEASE);
+	return to;
 }
 
 /* ---- locks ---------------------------------------------------------- */
@@ -259,4 +287,5 @@ const struct rnic_host_ops sfnic_host_ops = {
 	.copy = sfnic_copy,
 	.event = host_event,
 	.timer = host_timer,
+	.reach = host_reach,
 };

@@ -10,6 +10,7 @@
 
 struct sfnic_host {
 	struct sfnic_shared *shared;
+	uint64_t size; /* of the arena */
 	uint32_t space; /* this process's own address space */
 	int kick_fd; /* eventfd that wakes the daemon */
 	/*

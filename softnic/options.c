@@ -25,9 +25,9 @@ static const struct sfnic_options defaults = {
 	.devices = 1,
 	.ports = 1,
 	.link_layer = RNIC_INFINIBAND,
-	.mtu = RNIC_MTU_4096,
+	.mtu = SFNIC_MTU_AUTO,
 	.name = "sfab",
-	.arena_size = 64ULL << 30,
+	.arena_size = 32ULL << 30,
 	.linger = 10,
 };
 
@@ -47,7 +47,8 @@ static const struct word link_layers[] = {
 static const struct word mtus[] = {
 	{"256", RNIC_MTU_256},	 {"512", RNIC_MTU_512},
 	{"1024", RNIC_MTU_1024}, {"2048", RNIC_MTU_2048},
-	{"4096", RNIC_MTU_4096}, {NULL, 0},
+	{"4096", RNIC_MTU_4096}, {"auto", SFNIC_MTU_AUTO},
+	{NULL, 0},
 };
 
 static bool parse_word(const struct word *words, const char *text, uint32_t *v)
@@ -181,7 +182,7 @@ static const struct option_desc {
 	{"devices", parse_devices, true, "a number from 1 to 8"},
 	{"ports", parse_ports, true, "1 or 2"},
 	{"link-layer", parse_link_layer, true, "infiniband or ethernet"},
-	{"mtu", parse_mtu, true, "256, 512, 1024, 2048 or 4096"},
+	{"mtu", parse_mtu, true, "256, 512, 1024, 2048, 4096 or auto"},
 	{"name", parse_name, true,
 	 "a letter, then up to 29 letters, digits, '_' or '-'"},
 	{"arena", parse_arena, true, "a size from 128M to 64T, such as 16G"},

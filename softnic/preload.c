@@ -162,17 +162,35 @@ static inline bool wanted(void)
 	return (likely(state) ? state : learn()) == ON;
 }
 
+static void learn_cwd(void);
+
 __attribute__((constructor)) static void start(void)
 {
 	struct next *next;
 
 	for (next = __start_sfnic_next; next < __stop_sfnic_next; next++)
 		resolve(next);
-	if (wanted())
-		watch_forks();
+	if (!wanted())
+		return;
+	watch_forks();
+	learn_cwd();
 }
 
 /* ---- paths ---------------------------------------------------------- */
+
+/* Does this process stand in the tree?  Then short names lead there, too. */
+static int cwd_in_tree;
+
+static void learn_cwd(void)
+{
+	char cwd[PLACE_PATH_MAX];
+	size_t len = strlen(me.dir);
+	long n = RAW(SYS_readlinkat, AT_FDCWD, "/proc/self/cwd", cwd,
+		     sizeof(cwd));
+
+	cwd_in_tree = n > (long)len && !memcmp(cwd, me.dir, len) &&
+		      cwd[len] == '/';
+}
 
 /*
  * The daemon leaves when nobody has used it for a while, and takes the tree
@@ -209,8 +227,13 @@ static const char *lead_open(struct place *at, int dirfd, const char *path)
 	int saved = errno;
 
 	lead(at, dirfd, path);
-	if (at->kind == PLACE_ELSEWHERE)
+	if (at->kind == PLACE_ELSEWHERE) {
+		if (unlikely(cwd_in_tree) && path && path[0] != '/' &&
+		    dirfd == AT_FDCWD)
+			refresh_relative(me.dir, path);
+		errno = saved;
 		return path;
+	}
 	refresh_counter(me.dir, at->path);
 	errno = saved;
 	return at->path;
@@ -259,18 +282,27 @@ static void fd_gone(int fd)
 	errno = saved;
 }
 
+/* A descriptor that the program has not opened is not its to close. */
+static inline bool is_internal(int fd)
+{
+	return unlikely(fd_what(fd) == SFNIC_FD_INTERNAL) && table_is_ours();
+}
+
 static inline void before_close(int fd)
 {
 	if (unlikely(fd_what(fd)))
 		fd_gone(fd);
 }
 
-static void fds_gone(unsigned int first, unsigned int last)
+/* The first internal one of [first, last], or last + 1. */
+static unsigned int fds_gone(unsigned int first, unsigned int last)
 {
-	if (last >= SFNIC_FD_TABLE)
-		last = SFNIC_FD_TABLE - 1;
-	for (; first <= last; first++)
+	for (; first <= last && first < SFNIC_FD_TABLE; first++) {
+		if (is_internal(first))
+			return first;
 		before_close(first);
+	}
+	return last + 1;
 }
 
 /* @fd is new and is what @what says: 0 if nothing of ours. */
@@ -293,7 +325,8 @@ static inline uint32_t command_fd(int fd, uint32_t *dev)
 	if (unlikely(fd >= SFNIC_FD_TABLE))
 		return sfnic_context(fd, dev);
 	*dev = what >> 16 & 0x7fff;
-	return what & SFNIC_FD_EVENTS ? 0 : what & 0xffff;
+	return what & (SFNIC_FD_EVENTS | SFNIC_FD_INTERNAL) ? 0 :
+							      what & 0xffff;
 }
 
 /* ---- open ----------------------------------------------------------- */
@@ -561,7 +594,6 @@ WRAP_PATH(int, euidaccess, AT_FDCWD, (const char *path, int how), (path, how))
 WRAP_PATH(int, faccessat, dirfd,
 	  (int dirfd, const char *path, int how, int flags),
 	  (dirfd, path, how, flags))
-WRAP_PATH(int, chdir, AT_FDCWD, (const char *path), (path))
 WRAP_PATH(DIR *, opendir, AT_FDCWD, (const char *path), (path))
 WRAP_PATH(int, scandir, AT_FDCWD,
 	  (const char *path, struct dirent ***list,
@@ -586,6 +618,20 @@ WRAP_PATH(ssize_t, listxattr, AT_FDCWD,
 	  (const char *path, char *list, size_t size), (path, list, size))
 WRAP_PATH(ssize_t, llistxattr, AT_FDCWD,
 	  (const char *path, char *list, size_t size), (path, list, size))
+
+WRAP(int, chdir, (const char *path))
+{
+	struct place at;
+	int ret, saved = errno;
+
+	path = lead(&at, AT_FDCWD, path);
+	ret = NEXT(chdir)(path);
+	if (!ret && (cwd_in_tree || at.kind != PLACE_ELSEWHERE)) {
+		learn_cwd();
+		errno = saved;
+	}
+	return ret;
+}
 
 static void show_all(char **paths, size_t n)
 {
@@ -766,21 +812,48 @@ WRAP(int, socket, (int domain, int type, int protocol))
 
 WRAP(int, close, (int fd))
 {
+	if (is_internal(fd)) {
+		errno = EBADF;
+		return -1;
+	}
 	before_close(fd);
 	return NEXT(close)(fd);
 }
 
+/* Closes around what is internal. */
+static int close_around(unsigned int first, unsigned int last)
+{
+	while (first <= last) {
+		unsigned int stop = fds_gone(first, last);
+		long err = 0;
+
+		if (stop > first || stop == 0)
+			err = RAW(SYS_close_range, first, stop - 1, 0);
+		if (err < 0) {
+			errno = -err;
+			return -1;
+		}
+		if (stop == 0 || stop > last)
+			break;
+		first = stop + 1;
+	}
+	return 0;
+}
+
 WRAP(int, close_range, (unsigned int first, unsigned int last, int flags))
 {
-	if (!(flags & CLOSE_RANGE_CLOEXEC))
-		fds_gone(first, last);
-	return NEXT(close_range)(first, last, flags);
+	if (flags || first > last)
+		return NEXT(close_range)(first, last, flags);
+	return close_around(first, last);
 }
 
 WRAP(void, closefrom, (int first))
 {
-	fds_gone(first < 0 ? 0 : first, UINT_MAX);
-	NEXT(closefrom)(first);
+	int saved = errno;
+
+	if (close_around(first < 0 ? 0 : first, UINT_MAX))
+		NEXT(closefrom)(first); /* a kernel without close_range() */
+	errno = saved;
 }
 
 /* @to is going to be closed if @from is open. */

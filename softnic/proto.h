@@ -45,6 +45,9 @@ enum sfnic_fd_kind {
 	SFNIC_FD_KICK, /* eventfd: rnic_tick() is wanted earlier */
 };
 
+/* What a process maps accessibly at first. */
+#define SFNIC_ARENA_FIRST (RNIC_ARENA_DYNAMIC * 2)
+
 /* Shared by all processes, at RNIC_ARENA_DYNAMIC in the arena. */
 #define SFNIC_SHARED_SIZE (1ULL << 20)
 struct sfnic_shared {

@@ -101,3 +101,20 @@ void refresh_counter(const char *dir, const char *path)
 	rnic_port_counters(r, dev, at.port, &values);
 	replace(dir, path, port_counter_value(at.counter, &values));
 }
+
+void refresh_relative(const char *dir, const char *path)
+{
+	char full[512];
+	size_t len;
+	long n = RAW(SYS_readlinkat, AT_FDCWD, "/proc/self/cwd", full,
+		     sizeof(full));
+
+	while (path[0] == '.' && path[1] == '/')
+		path += 2;
+	len = strlen(path);
+	if (n <= 0 || (size_t)n + len + 2 > sizeof(full))
+		return;
+	full[n] = '/';
+	memcpy(full + n + 1, path, len + 1);
+	refresh_counter(dir, full);
+}

@@ -9,4 +9,7 @@
  */
 void refresh_counter(const char *dir, const char *path);
 
+/* The same for a path below the current directory. */
+void refresh_relative(const char *dir, const char *path);
+
 #endif

@@ -174,7 +174,7 @@ int sfnic_daemon_connect(const char *dir, const struct sfnic_options *opt,
 			 char *msg, size_t len)
 {
 	char want[128];
-	struct sfnic_rsp rsp;
+	struct sfnic_rsp rsp, down;
 	int sock, tries;
 
 	sfnic_options_line(opt, want, sizeof(want));
@@ -192,7 +192,7 @@ int sfnic_daemon_connect(const char *dir, const struct sfnic_options *opt,
 		}
 		if (!opt->given || !strcmp(rsp.info.options, want))
 			return sock;
-		if (ask(sock, SFNIC_DOWN, 0, &rsp) == EBUSY) {
+		if (ask(sock, SFNIC_DOWN, 0, &down) == EBUSY) {
 			raw_close(sock);
 			snprintf(msg, len,
 				 "a fabric with other options is in use (%s): "

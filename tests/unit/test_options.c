@@ -42,9 +42,9 @@ static void no_options_give_the_defaults(void **state)
 	assert_int_equal(opt.devices, 1);
 	assert_int_equal(opt.ports, 1);
 	assert_int_equal(opt.link_layer, RNIC_INFINIBAND);
-	assert_int_equal(opt.mtu, RNIC_MTU_4096);
+	assert_int_equal(opt.mtu, SFNIC_MTU_AUTO);
 	assert_string_equal(opt.name, "sfab");
-	assert_int_equal(opt.arena_size, 64ULL << 30);
+	assert_int_equal(opt.arena_size, 32ULL << 30);
 	assert_int_equal(opt.linger, 10);
 	assert_string_equal(opt.instance, "");
 	assert_false(opt.given);

@@ -185,7 +185,7 @@ static void arm(struct rig *g, struct fx_cq *cq, uint32_t mode)
 		expect_event(&(g)->fx, RNIC_EVENT_COMPLETION, 1, 0xc0000001); \
 		assert_int_equal(                                             \
 			(g)->fx.event[(g)->fx.events_seen - 1].channel, 101); \
-		assert_int_equal((g)->fx.event[(g)->fx.events_seen - 1].cqn,  \
+		assert_int_equal((g)->fx.event[(g)->fx.events_seen - 1].number,  \
 				 (g)->a.scq.cqn);                             \
 	} while (0)
 

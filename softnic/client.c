@@ -109,9 +109,61 @@ static int call_on(int sock, struct sfnic_req *req, int send_fd,
 	return err ? EIO : rsp->err;
 }
 
+static void complain(const char *what)
+{
+	raw_write(2, "sfnic: ", 7);
+	raw_write(2, what, strlen(what));
+	raw_write(2, "\n", 1);
+}
+
+/*
+ * A program gets ENOMEM and seldom says why: one line for each reason, once.
+ * Number 0 of every table but the queue pairs' is not used.
+ */
+static void explain_enomem(uint32_t op)
+{
+	static const struct {
+		uint32_t op;
+		uint32_t max;
+		const char *text;
+	} limits[] = {
+#define USED_UP(what)                                                          \
+	"all " what " of this fabric are in use: destroy some, or run with "   \
+	"`sfnic run --instance NAME` on a second fabric"
+		{SFNIC_CREATE_QP, RNIC_MAX_QP, USED_UP("queue pairs")},
+		{SFNIC_CREATE_CQ, RNIC_MAX_CQ - 1,
+		 USED_UP("completion queues")},
+		{SFNIC_REG_MR, RNIC_MAX_MR - 1, USED_UP("memory regions")},
+		{SFNIC_ALLOC_PD, RNIC_MAX_PD - 1,
+		 USED_UP("protection domains")},
+	};
+	static uint8_t said[sizeof(limits) / sizeof(limits[0]) + 1];
+	struct rnic_objects n;
+	uint32_t i;
+
+	rnic_count_objects(&me.rnic, ~0u, &n);
+	for (i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		const uint32_t used[] = {n.qps, n.cqs, n.mrs, n.pds};
+
+		if (limits[i].op != op)
+			continue;
+		if (used[i] < limits[i].max)
+			i = sizeof(said) - 1;
+		if (said[i]++)
+			return;
+		complain(i == sizeof(said) - 1 ?
+				 "the arena is full: run with a larger one, "
+				 "`sfnic run --arena SIZE`" :
+				 limits[i].text);
+		return;
+	}
+}
+
 int sfnic_call(struct sfnic_req *req, int send_fd, struct sfnic_rsp *rsp,
 	       int *recv_fd)
 {
+	int err;
+
 	if (recv_fd)
 		*recv_fd = -1;
 	memset(rsp, 0, sizeof(*rsp));
@@ -119,7 +171,10 @@ int sfnic_call(struct sfnic_req *req, int send_fd, struct sfnic_rsp *rsp,
 		return errno;
 	if (__atomic_load_n(&me.dead, __ATOMIC_ACQUIRE))
 		return EIO;
-	return call_on(me.sock, req, send_fd, rsp, recv_fd);
+	err = call_on(me.sock, req, send_fd, rsp, recv_fd);
+	if (err == ENOMEM)
+		explain_enomem(req->op);
+	return err;
 }
 
 /* ---- descriptors of others ------------------------------------------ */
@@ -297,13 +352,6 @@ const char *sfnic_dir(void)
 			strcpy(me.dir, dir);
 	}
 	return me.dir;
-}
-
-static void complain(const char *what)
-{
-	raw_write(2, "sfnic: ", 7);
-	raw_write(2, what, strlen(what));
-	raw_write(2, "\n", 1);
 }
 
 static int connect_daemon(void)

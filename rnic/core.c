@@ -355,6 +355,7 @@ void rnic_repair(struct rnic *r)
 void rnic_call_begin(struct rnic_call *call, struct rnic *r)
 {
 	call->r = r;
+	call->bounded = false;
 	call->events = 0;
 	call->kicks = 0;
 }
@@ -450,6 +451,7 @@ void rnic_rq_ring(struct rnic *r, uint32_t qpn)
 		   load_acquire(&qp->state) != RNIC_ERR))
 		return;
 	rnic_call_begin(&call, r);
+	call.bounded = true;
 	if (load_acquire(&qp->state) == RNIC_ERR)
 		rnic_responder_kick(&call, qp);
 	if (__atomic_exchange_n(&qp->resp.rnr_waiter, 0, __ATOMIC_SEQ_CST)) {
@@ -485,6 +487,7 @@ static uint64_t tick_qp(struct rnic *r, uint32_t i, uint64_t now)
 	if (!load_acquire(&qp->qpn))
 		return UINT64_MAX;
 	rnic_call_begin(&call, r);
+	call.bounded = true;
 	rnic_requester_kick(&call, qp, RNIC_MARK_RING);
 	if (load_acquire(&qp->state) == RNIC_ERR)
 		rnic_responder_kick(&call, qp);

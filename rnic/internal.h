@@ -41,6 +41,11 @@ static inline void rnic_fence_after_unlock(void)
  */
 struct rnic_call {
 	struct rnic *r;
+	/*
+	 * The caller has something else to do than other people's transfers:
+	 * after a burst the rest is left to rnic_tick().
+	 */
+	bool bounded;
 	uint32_t events;
 	uint32_t kicks;
 	struct rnic_event event[RNIC_CALL_EVENTS];

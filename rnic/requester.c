@@ -778,6 +778,10 @@ void rnic_requester_kick(struct rnic_call *call, struct rnic_qp *qp,
 		if (unlikely(call->events || call->kicks))
 			rnic_call_end(call);
 		marks = 0;
+		if (more && call->bounded) {
+			rnic_timer_arm(r, qp, r->ops->now(r->host));
+			return;
+		}
 	} while (more || load_relaxed(&qp->req.mark));
 }
 

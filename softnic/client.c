@@ -159,10 +159,23 @@ static void explain_enomem(uint32_t op)
 	}
 }
 
+/*
+ * Busy here means that a lock is held for longer than anyone should: by a
+ * process that gets no CPU, or is stopped.  The daemon waits for a moment each
+ * time, the caller for seconds.
+ */
+#define BUSY_TRIES 100
+
+static bool waits(uint32_t op)
+{
+	return op == SFNIC_DEREG_MR || op == SFNIC_DESTROY_QP ||
+	       op == SFNIC_MODIFY_QP || op == SFNIC_RESIZE_CQ;
+}
+
 int sfnic_call(struct sfnic_req *req, int send_fd, struct sfnic_rsp *rsp,
 	       int *recv_fd)
 {
-	int err;
+	int err, tries = BUSY_TRIES;
 
 	if (recv_fd)
 		*recv_fd = -1;
@@ -171,7 +184,9 @@ int sfnic_call(struct sfnic_req *req, int send_fd, struct sfnic_rsp *rsp,
 		return errno;
 	if (__atomic_load_n(&me.dead, __ATOMIC_ACQUIRE))
 		return EIO;
-	err = call_on(me.sock, req, send_fd, rsp, recv_fd);
+	do {
+		err = call_on(me.sock, req, send_fd, rsp, recv_fd);
+	} while (err == EBUSY && waits(req->op) && --tries);
 	if (err == ENOMEM)
 		explain_enomem(req->op);
 	return err;
@@ -512,16 +527,17 @@ static void child_after_fork(void)
 
 /* ---- command fds ---------------------------------------------------- */
 
-static int reopen_arena(int flags)
+/* A description of its own for what @fd stands for. */
+static int reopen(int fd, int flags)
 {
 	char path[32] = "/proc/self/fd/", *p = path + 14;
-	unsigned int n = (unsigned int)me.arena_fd, digits[10], count = 0;
+	unsigned int n = (unsigned int)fd, digits[10], count = 0;
 
 	for (; count == 0 || n; n /= 10)
 		digits[count++] = n % 10;
 	while (count)
 		*p++ = (char)('0' + digits[--count]);
-	return (int)raw_open(path, O_RDWR | (flags & O_CLOEXEC));
+	return (int)raw_open(path, flags);
 }
 
 int sfnic_open(uint32_t dev, int flags)
@@ -548,7 +564,7 @@ int sfnic_open(uint32_t dev, int flags)
 	let_go(life[1]);
 	if (err)
 		goto err_life;
-	fd = reopen_arena(flags);
+	fd = reopen(me.arena_fd, O_RDWR | (flags & O_CLOEXEC));
 	if (fd < 0) {
 		err = -fd;
 		goto err_life;
@@ -692,13 +708,23 @@ static int open_pipe(uint32_t ctx, uint32_t op, struct pipe_end *table,
 	struct sfnic_rsp rsp;
 	struct pipe_end *p;
 	struct stat st;
-	int fd[2], err;
+	int fd[2], err, both;
 
 	err = (int)-RAW(SYS_pipe2, fd, O_CLOEXEC);
 	if (err)
 		return err;
-	fd[1] = keep(fd[1]);
-	RAW(SYS_fcntl, fd[1], F_SETFL, O_NONBLOCK);
+	/*
+	 * Who writes into it can read it, too: else a peer that dies would
+	 * leave a broken pipe behind, and SIGPIPE to whoever tells it of a
+	 * completion.
+	 */
+	both = reopen(fd[1], O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	raw_close(fd[1]);
+	if (both < 0) {
+		raw_close(fd[0]);
+		return -both;
+	}
+	fd[1] = keep(both);
 	err = sfnic_call(&req, fd[1], &rsp, NULL);
 	if (err)
 		goto err;
@@ -770,20 +796,14 @@ int sfnic_async_read_fd(uint32_t ctx)
  */
 uint32_t sfnic_drop_events(int fd, uint64_t record, uint32_t size)
 {
-	char path[32] = "/proc/self/fd/", *p = path + 14;
 	char buf[16], keep[65536];
-	unsigned int n, digits[10], count = 0;
-	uint32_t dropped = 0, kept = 0;
+	uint32_t n, dropped = 0, kept = 0;
 	int rd, wr;
 
 	if (fd < 0 || size > sizeof(buf))
 		return 0;
-	for (n = (unsigned int)fd; count == 0 || n; n /= 10)
-		digits[count++] = n % 10;
-	while (count)
-		*p++ = (char)('0' + digits[--count]);
-	rd = (int)raw_open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	wr = (int)raw_open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	rd = reopen(fd, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	wr = reopen(fd, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 	while (rd >= 0 && kept + size <= sizeof(keep) &&
 	       raw_read(rd, buf, size) == (long)size) {
 		if (memcmp(buf, &record, sizeof(record))) {

@@ -10,13 +10,6 @@ die()
 	exit 1
 }
 
-# Shows a command as one would type it, then runs it.
-show()
-{
-	printf '\n$ %s\n' "${*//"$SF_ROOT/"/}"
-	"$@"
-}
-
 # quiet COMMAND...: output only if it fails.
 quiet()
 {

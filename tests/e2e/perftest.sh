@@ -16,7 +16,7 @@ while read -r program variants; do
 	for v in $variants; do
 		case $v in
 		# 1000 or 5000 times 8 MiB is a benchmark, not a test.
-		a) perf "$program" "${gid[@]}" -a -n 100 ;;
+		a) perf "$program" "${gid[@]}" -a -n 25 ;;
 		q) perf "$program" "${gid[@]}" -q 8 ;;
 		D) perf "$program" "${gid[@]}" -D 2 ;;
 		*) perf "$program" "${gid[@]}" "-$v" ;;

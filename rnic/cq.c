@@ -221,6 +221,18 @@ static bool cq_live(const struct rnic *r, uint32_t i)
 	return i == 0 || r->sh->cq[i].live; /* number 0 stays unused */
 }
 
+/* All but the lock: somebody may be late with the previous user's. */
+static void clear(struct rnic *r, struct rnic_cq *cq)
+{
+	size_t after = offsetof(struct rnic_cq, lock) + sizeof(cq->lock);
+
+	if (!cq->lock_made)
+		r->ops->lock_init(r->host, &cq->lock);
+	memset(cq, 0, offsetof(struct rnic_cq, lock));
+	memset((char *)cq + after, 0, sizeof(*cq) - after);
+	cq->lock_made = 1;
+}
+
 int rnic_cq_create(struct rnic *r, uint32_t ctx,
 		   const struct rnic_cq_attr *attr, uint32_t *cqn,
 		   struct rnic_cq_mem *mem)
@@ -237,7 +249,7 @@ int rnic_cq_create(struct rnic *r, uint32_t ctx,
 	if (err)
 		return err;
 	cq = &r->sh->cq[*cqn];
-	memset(cq, 0, sizeof(*cq));
+	clear(r, cq);
 	cq->ring = r->ops->mem_alloc(r->host, len);
 	cq->ctrl = r->ops->mem_alloc(r->host, RNIC_PAGE);
 	if (!cq->ring || !cq->ctrl)
@@ -249,7 +261,6 @@ int rnic_cq_create(struct rnic *r, uint32_t ctx,
 	cq->user_handle = attr->user_handle;
 	cq->log_depth = attr->log_depth;
 	cq->producer = 1ull << attr->log_depth;
-	r->ops->lock_init(r->host, &cq->lock);
 	ctrl = rnic_at(r, cq->ctrl);
 	ctrl->consumer = cq->producer;
 	*mem = (struct rnic_cq_mem){cq->ring, len, cq->ctrl, cq->producer};

@@ -268,6 +268,8 @@ void rnic_requester_kick(struct rnic_call *call, struct rnic_qp *qp,
 			 uint32_t mark);
 void rnic_requester_reset(struct rnic *r, struct rnic_qp *qp, uint64_t start);
 void rnic_requester_start(struct rnic_qp *qp, uint32_t psn);
+/* In SQD: all that was begun is complete. */
+bool rnic_sq_drained(const struct rnic_qp *qp);
 void rnic_requester_repair(struct rnic *r, struct rnic_qp *qp);
 
 /* Flushes the receive queue of a QP in ERR. */
@@ -310,6 +312,8 @@ static inline bool rnic_cqe_is_receive(const struct sf_cqe *cqe)
  * eyes of rnic_cq_destroy().
  */
 void rnic_cq_raise(struct rnic *r, const struct rnic_event *event);
+void rnic_qp_event(struct rnic_call *call, const struct rnic_qp *qp,
+		   uint32_t type);
 void rnic_qp_raise(struct rnic_call *call, const struct rnic_event *event);
 void rnic_cq_repair_events(struct rnic_call *call, uint32_t cqn);
 

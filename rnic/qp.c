@@ -274,6 +274,23 @@ static uint32_t next_qpn(uint32_t last, uint32_t index)
 	return generation << RNIC_QPN_INDEX_BITS | index;
 }
 
+/*
+ * All but the locks: somebody who rang the entry's previous user may be trying
+ * them right now.  They are made once.
+ */
+static void clear(struct rnic *r, struct rnic_qp *qp)
+{
+	size_t lock = sizeof(struct rnic_lock);
+
+	if (!qp->last_qpn) {
+		r->ops->lock_init(r->host, &qp->req.lock);
+		r->ops->lock_init(r->host, &qp->resp.lock);
+	}
+	memset(qp, 0, offsetof(struct rnic_qp, req));
+	memset((char *)&qp->req + lock, 0, sizeof(qp->req) - lock);
+	memset((char *)&qp->resp + lock, 0, sizeof(qp->resp) - lock);
+}
+
 int rnic_qp_create(struct rnic *r, uint32_t ctx,
 		   const struct rnic_qp_init *init, uint32_t *qpn,
 		   struct rnic_qp_mem *mem)
@@ -291,7 +308,7 @@ int rnic_qp_create(struct rnic *r, uint32_t ctx,
 		return err;
 	qp = &r->sh->qp[index];
 	last = qp->last_qpn;
-	memset(qp, 0, sizeof(*qp));
+	clear(r, qp);
 	qp->last_qpn = last;
 	qp->init = *init;
 	if (!alloc_queues(r, qp, mem)) {
@@ -303,8 +320,6 @@ int rnic_qp_create(struct rnic *r, uint32_t ctx,
 	qp->link = RNIC_LINK_DIRECT;
 	qp->attr.cap = init->cap;
 	qp->attr.port_num = 1;
-	r->ops->lock_init(r->host, &qp->req.lock);
-	r->ops->lock_init(r->host, &qp->resp.lock);
 	mem->sq_start = 1ull << init->sq_log_depth;
 	mem->rq_start = 0;
 	rnic_requester_reset(r, qp, mem->sq_start);
@@ -375,8 +390,8 @@ static int to_err(struct rnic *r, struct rnic_qp *qp)
 	return 0;
 }
 
-static void qp_event(struct rnic_call *call, const struct rnic_qp *qp,
-		     uint32_t type)
+void rnic_qp_event(struct rnic_call *call, const struct rnic_qp *qp,
+		   uint32_t type)
 {
 	rnic_call_event(call, &(struct rnic_event){
 				      .type = type,
@@ -420,17 +435,6 @@ bool rnic_qp_pass(struct rnic_call *call, struct rnic_qp *qp)
 	return true;
 }
 
-static void sq_drained(struct rnic *r, struct rnic_qp *qp)
-{
-	struct rnic_call call;
-
-	rnic_call_begin(&call, r);
-	rnic_qp_pass(&call, qp);
-	if (qp->attr.en_sqd_notify)
-		qp_event(&call, qp, RNIC_EVENT_SQ_DRAINED);
-	rnic_call_end(&call);
-}
-
 static void enter(struct rnic *r, struct rnic_qp *qp, uint32_t from,
 		  uint32_t to)
 {
@@ -442,12 +446,14 @@ static void enter(struct rnic *r, struct rnic_qp *qp, uint32_t from,
 		rnic_requester_start(qp, qp->attr.sq_psn);
 	if (to == RNIC_SQD && from == RNIC_SQD)
 		qp->peer_dev = resolve(r, qp);
-	store_release(&qp->state, to);
-	/* An error that happened meanwhile is not undone: see rnic_qp_fail. */
 	if (to == RNIC_SQD && from == RNIC_RTS)
-		sq_drained(r, qp);
-	if (to == RNIC_RTS)
-		rnic_sq_ring(r, qp->qpn); /* posted before, or drained */
+		qp->req.drain_event = qp->attr.en_sqd_notify;
+	/* An error that happened meanwhile is not undone. */
+	if (!__atomic_compare_exchange_n(&qp->state, &from, to, false,
+					 __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		return;
+	if (to == RNIC_RTS || to == RNIC_SQD)
+		rnic_sq_ring(r, qp->qpn); /* posted before; drained by now */
 }
 
 int rnic_qp_modify(struct rnic *r, uint32_t ctx, uint32_t qpn,
@@ -483,6 +489,7 @@ int rnic_qp_query(struct rnic *r, uint32_t ctx, uint32_t qpn,
 	*attr = qp->attr;
 	attr->state = attr->cur_state = load_acquire(&qp->state);
 	attr->cap = qp->init.cap;
+	attr->sq_draining = attr->state == RNIC_SQD && !rnic_sq_drained(qp);
 	*init = qp->init;
 	return 0;
 }
@@ -527,6 +534,6 @@ void rnic_qp_fail(struct rnic_call *call, struct rnic_qp *qp, uint32_t event)
 		return;
 	if (event != RNIC_EVENT_NONE &&
 	    !__atomic_exchange_n(&qp->fatal_raised, 1, __ATOMIC_SEQ_CST))
-		qp_event(call, qp, event);
+		rnic_qp_event(call, qp, event);
 	rnic_call_flush_qp(call, qp);
 }

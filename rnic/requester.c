@@ -225,7 +225,8 @@ static bool wqe_load(const struct rnic *r, const struct rnic_qp *qp,
 	w->arg1 = w->slot.head.arg1;
 
 	op = op_info(w->opcode);
-	if (unlikely(!op->known || w->flags & ~FLAGS_SUPPORTED))
+	if (unlikely(!op->known || w->flags & ~FLAGS_SUPPORTED ||
+		     (w->flags & SF_WQE_NOFETCH && (!op->atomic || n_sge))))
 		wqe_bad(w, SF_ST_LOC_QP_OP_ERR, SF_SYN_OPCODE);
 	else
 		wqe_data(r, qp, w, op, n_sge);
@@ -300,6 +301,7 @@ static bool complete(struct rnic_call *call, struct rnic_qp *qp,
 	}
 	una_move(req, at.index + 1, rnic_psn_add(at.psn, npkts));
 	store_release(&req->intent.set, 0);
+	req->reads -= op_info(w->opcode)->reads;
 	line_store(call->r, qp, at.index + 1);
 	return true;
 }
@@ -388,7 +390,14 @@ static void go_back(struct rnic_requester *req)
 	req->cur = una(req)->index;
 	req->cur_off = 0;
 	req->next_psn = una(req)->psn;
-	req->unanswered = 0;
+	req->acked_psn = una(req)->psn;
+	req->reads = 0;
+}
+
+/* Packets that were sent and not answered. */
+static uint32_t in_flight(const struct rnic_requester *req)
+{
+	return (req->next_psn - req->acked_psn) & RNIC_PSN_MASK;
 }
 
 static void wait_until(struct rnic_call *call, struct rnic_qp *qp,
@@ -441,6 +450,13 @@ static bool retry(struct rnic_call *call, struct rnic_qp *qp, uint32_t syndrome)
 	return true;
 }
 
+/* A packet was lost.  What else tells of it does not count. */
+static void lost(struct rnic_call *call, struct rnic_qp *qp)
+{
+	if (!qp->req.went_back && retry(call, qp, SF_SYN_PSN))
+		qp->req.went_back = 1;
+}
+
 static void answer_nak(struct rnic_call *call, struct rnic_qp *qp,
 		       uint32_t syndrome)
 {
@@ -451,7 +467,7 @@ static void answer_nak(struct rnic_call *call, struct rnic_qp *qp,
 	switch (syndrome) {
 	case RNIC_AETH_NAK_PSN:
 		qp->req.counters.packet_seq_err++;
-		retry(call, qp, SF_SYN_PSN);
+		lost(call, qp);
 		break;
 	case RNIC_AETH_NAK_INVALID:
 		fail(call, qp, SF_ST_REM_INV_REQ_ERR, SF_SYN_PEER);
@@ -467,30 +483,67 @@ static void answer_nak(struct rnic_call *call, struct rnic_qp *qp,
 	}
 }
 
-/*
- * Everything up to @psn is acknowledged.  @w is WQE una if the caller has it
- * at hand, else scratch.  False: a CQE could not be written now.
- */
-static bool acked(struct rnic_call *call, struct rnic_qp *qp, uint32_t psn,
-		  struct wqe *w, bool loaded)
+/* @psn is answered, and with it all before it: a sign of life. */
+static void progress(struct rnic_qp *qp, uint32_t psn)
 {
 	struct rnic_requester *req = &qp->req;
 
+	if (rnic_psn_diff(psn, req->acked_psn) < 0)
+		return;
+	req->acked_psn = rnic_psn_add(psn, 1);
 	req->retry_left = qp->attr.retry_cnt;
 	req->rnr_left = qp->attr.rnr_retry;
-	while (una(req)->index < req->cur) {
-		uint32_t npkts;
+	req->went_back = 0;
+	if (req->wait == RNIC_WAIT_ACK)
+		req->wait = RNIC_WAIT_NONE;
+}
+
+enum acked {
+	ACKED,
+	ACKED_LATER, /* a CQE could not be written now */
+	ACKED_GAP, /* the answer to a READ or an atomic was lost */
+};
+
+/*
+ * The peer has carried out everything up to @psn.  That answers whatever
+ * brings nothing back (IBTA vol. 1, 9.7.5.1.1).  @w is WQE una if the caller
+ * has it at hand, else scratch.
+ */
+static enum acked acked(struct rnic_call *call, struct rnic_qp *qp,
+			uint32_t psn, struct wqe *w, bool loaded)
+{
+	struct rnic_requester *req = &qp->req;
+
+	/* A repeated request is answered with what the peer has got to. */
+	if (rnic_psn_diff(psn, req->next_psn) >= 0)
+		psn = rnic_psn_add(req->next_psn, -1);
+	while (una(req)->index < req->cur || req->cur_off) {
+		uint32_t end;
 
 		if (!loaded && !wqe_load(call->r, qp, una(req)->index, w))
 			break;
 		loaded = false;
-		npkts = wqe_packets(qp, w);
-		if (rnic_psn_diff(psn, una(req)->psn) < (int32_t)npkts - 1)
+		end = rnic_psn_add(una(req)->psn, wqe_packets(qp, w));
+		if (!op_info(w->opcode)->reads)
+			progress(qp, rnic_psn_diff(psn, end) < 0 ?
+					     psn :
+					     rnic_psn_add(end, -1));
+		else if (rnic_psn_diff(req->acked_psn, end) < 0 &&
+			 rnic_psn_diff(psn, req->acked_psn) >= 0)
+			return ACKED_GAP;
+		if (rnic_psn_diff(req->acked_psn, end) < 0 ||
+		    una(req)->index == req->cur)
 			break;
 		if (!complete(call, qp, w))
-			return false;
+			return ACKED_LATER;
 	}
-	return true;
+	return ACKED;
+}
+
+static uint32_t first_psn(const struct rnic_packet *answer)
+{
+	return rnic_psn_add(answer->psn,
+			    answer->npkts ? 1 - answer->npkts : 0);
 }
 
 /* Stores what a READ or an atomic brought to where the WQE wants it. */
@@ -509,7 +562,7 @@ static bool place(struct rnic_call *call, struct rnic_qp *qp,
 	}
 	if (answer->op != RNIC_PKT_READ_RESPONSE || !answer->payload)
 		return true; /* nothing, or the link has placed it */
-	off = (uint64_t)rnic_psn_diff(answer->psn, una(&qp->req)->psn) *
+	off = (uint64_t)rnic_psn_diff(first_psn(answer), una(&qp->req)->psn) *
 	      rnic_mtu_bytes(qp->attr.path_mtu);
 	if (off > w->sgl.total || answer->len > w->sgl.total - off)
 		return false;
@@ -521,7 +574,47 @@ static bool place(struct rnic_call *call, struct rnic_qp *qp,
 static void complete_later(struct rnic_call *call, struct rnic_qp *qp)
 {
 	if (load_relaxed(&qp->state) != RNIC_ERR)
-		wait_until(call, qp, RNIC_WAIT_ACK, 1000000);
+		wait_until(call, qp, RNIC_WAIT_CQE, 1000000);
+}
+
+/* Treats what an answer says about all before it.  False: that was all. */
+static bool treat_acked(struct rnic_call *call, struct rnic_qp *qp,
+			uint32_t psn, struct wqe *w, bool loaded)
+{
+	switch (acked(call, qp, psn, w, loaded)) {
+	case ACKED:
+		return true;
+	case ACKED_LATER:
+		complete_later(call, qp);
+		return false;
+	default:
+		lost(call, qp);
+		return false;
+	}
+}
+
+/* READ responses and results of atomics come in order, or some were lost. */
+static bool treat_response(struct rnic_call *call, struct rnic_qp *qp,
+			   const struct rnic_packet *answer, struct wqe *w,
+			   bool loaded)
+{
+	struct rnic_requester *req = &qp->req;
+	uint32_t first = first_psn(answer);
+
+	if (!loaded) {
+		if (!treat_acked(call, qp, rnic_psn_add(first, -1), w, false))
+			return false;
+		if (first != req->acked_psn ||
+		    !wqe_load(call->r, qp, una(req)->index, w) ||
+		    !op_info(w->opcode)->reads)
+			return true; /* a ghost */
+	}
+	if (!place(call, qp, w, answer)) {
+		fail(call, qp, SF_ST_LOC_PROT_ERR, SF_SYN_FAULT);
+		return false;
+	}
+	progress(qp, answer->psn);
+	return treat_acked(call, qp, answer->psn, w, true);
 }
 
 /* False: stop sending for now. */
@@ -532,24 +625,18 @@ static bool treat_answer(struct rnic_call *call, struct rnic_qp *qp,
 	switch (answer->op) {
 	case RNIC_PKT_READ_RESPONSE:
 	case RNIC_PKT_ATOMIC_RESPONSE:
-		if (!loaded && !wqe_load(call->r, qp, una(&qp->req)->index, w))
-			return false;
-		loaded = true;
-		if (!place(call, qp, w, answer)) {
-			fail(call, qp, SF_ST_LOC_PROT_ERR, SF_SYN_FAULT);
-			return false;
-		}
-		/* fall through */
+		return treat_response(call, qp, answer, w, loaded);
 	case RNIC_PKT_ACK:
-		if (acked(call, qp, answer->psn, w, loaded))
-			return true;
-		complete_later(call, qp);
-		return false;
+		return treat_acked(call, qp, answer->psn, w, loaded);
 	case RNIC_PKT_LOCAL_FAULT:
 		fail(call, qp, SF_ST_LOC_PROT_ERR, SF_SYN_FAULT);
 		return false;
 	default:
-		answer_nak(call, qp, answer->syndrome);
+		/* All before the one that was refused has arrived. */
+		if (loaded || treat_acked(call, qp,
+					  rnic_psn_add(answer->psn, -1), w,
+					  false))
+			answer_nak(call, qp, answer->syndrome);
 		return false;
 	}
 }
@@ -611,12 +698,16 @@ static bool send_packet(struct rnic_call *call, struct rnic_qp *qp,
 
 	build_packet(qp, w, link, &pkt);
 	req->next_psn = rnic_psn_add(pkt.psn, pkt.npkts);
+	if (rnic_psn_diff(req->next_psn, req->sent_psn) > 0)
+		req->sent_psn = req->next_psn;
 	req->cur_off += pkt.len;
 	if (pkt.flags & RNIC_PKT_LAST) {
 		req->cur++;
 		req->cur_off = 0;
 		req->counters.tx_requests++;
 	}
+	if (pkt.flags & RNIC_PKT_FIRST)
+		req->reads += op_info(w->opcode)->reads;
 	if (pkt.payload)
 		req->counters.xmit_bytes += pkt.len;
 	req->counters.xmit_packets += pkt.payload ? pkt.npkts : 1;
@@ -630,20 +721,16 @@ static bool send_packet(struct rnic_call *call, struct rnic_qp *qp,
 		}
 		return treat_answer(call, qp, &answer, w, first);
 	}
-	if (++req->unanswered >= link->window) {
+	if (req->wait == RNIC_WAIT_NONE)
 		wait_ack(call, qp);
-		return false;
-	}
 	return true;
 }
 
 /* A WQE without packets waits for all before it, then completes. */
 static bool send_nop(struct rnic_call *call, struct rnic_qp *qp, struct wqe *w)
 {
-	if (una(&qp->req)->index != qp->req.cur) {
-		wait_ack(call, qp);
+	if (una(&qp->req)->index != qp->req.cur)
 		return false;
-	}
 	qp->req.cur++;
 	if (complete(call, qp, w))
 		return true;
@@ -656,18 +743,39 @@ static bool send_bad(struct rnic_call *call, struct rnic_qp *qp, struct wqe *w)
 {
 	if (una(&qp->req)->index == qp->req.cur)
 		fail(call, qp, w->status, w->syndrome);
-	else
-		wait_ack(call, qp);
 	return false;
 }
 
-static bool may_send(const struct rnic_qp *qp)
+/* Must WQE cur wait for the answers to others (IBTA vol. 1, 10.8.3.3)? */
+static bool held_up(const struct rnic_qp *qp, const struct wqe *w)
+{
+	const struct rnic_requester *req = &qp->req;
+
+	if (req->cur_off)
+		return false;
+	return (w->flags & SF_WQE_FENCE && req->reads) ||
+	       (op_info(w->opcode)->reads &&
+		req->reads >= qp->attr.max_rd_atomic);
+}
+
+bool rnic_sq_drained(const struct rnic_qp *qp)
+{
+	const struct rnic_requester *req = &qp->req;
+
+	return req->una[load_relaxed(&req->una_sel) & 1].index == req->cur &&
+	       !req->cur_off;
+}
+
+static bool may_send(const struct rnic *r, const struct rnic_qp *qp)
 {
 	uint32_t state = load_acquire(&qp->state);
 
 	/* SQD: what has begun is finished. */
-	return qp->req.wait == RNIC_WAIT_NONE &&
-	       (state == RNIC_RTS || (state == RNIC_SQD && qp->req.cur_off));
+	if (state != RNIC_RTS && !(state == RNIC_SQD && qp->req.cur_off))
+		return false;
+	return qp->req.wait == RNIC_WAIT_NONE ||
+	       (qp->req.wait == RNIC_WAIT_ACK &&
+		in_flight(&qp->req) < r->links[qp->link]->window);
 }
 
 /* True: there is more, but others should get a turn first. */
@@ -677,7 +785,7 @@ static bool run(struct rnic_call *call, struct rnic_qp *qp)
 	uint64_t moved = 0;
 	struct wqe w;
 
-	while (may_send(qp)) {
+	while (may_send(call->r, qp)) {
 		if (moved >= RNIC_BURST || rnic_call_crowded(call))
 			return true;
 		if (!wqe_load(call->r, qp, req->cur, &w))
@@ -689,9 +797,15 @@ static bool run(struct rnic_call *call, struct rnic_qp *qp)
 		} else if (unlikely(!op_info(w.opcode)->packet)) {
 			if (!send_nop(call, qp, &w))
 				break;
-		} else if (!send_packet(call, qp, &w)) {
+		} else if (unlikely(held_up(qp, &w)) ||
+			   !send_packet(call, qp, &w)) {
 			break;
 		}
+	}
+	if (unlikely(req->drain_event) && rnic_sq_drained(qp) &&
+	    load_acquire(&qp->state) == RNIC_SQD) {
+		req->drain_event = 0;
+		rnic_qp_event(call, qp, RNIC_EVENT_SQ_DRAINED);
 	}
 	if (load_acquire(&qp->state) == RNIC_ERR) {
 		if (!flush(call, qp))
@@ -718,16 +832,17 @@ static void check_wait(struct rnic_call *call, struct rnic_qp *qp,
 	if (!req->deadline ||
 	    call->r->ops->now(call->r->host) < req->deadline)
 		return;
+	if (req->wait == RNIC_WAIT_CQE) {
+		req->wait = RNIC_WAIT_NONE;
+		if (treat_acked(call, qp, rnic_psn_add(req->acked_psn, -1), &w,
+				false) &&
+		    in_flight(req))
+			wait_ack(call, qp);
+		return;
+	}
 	if (req->wait == RNIC_WAIT_ACK) {
-		/* Acknowledged, only its CQE is missing? */
-		if (una(req)->index < req->cur && !req->unanswered) {
-			req->wait = RNIC_WAIT_NONE;
-			if (!acked(call, qp, rnic_psn_add(req->next_psn, -1), &w,
-				   false))
-				wait_until(call, qp, RNIC_WAIT_ACK, 1000000);
-			return;
-		}
 		req->counters.local_ack_timeout_err++;
+		req->went_back = 0;
 		if (!retry(call, qp, SF_SYN_TIMEOUT))
 			return;
 	}
@@ -789,20 +904,21 @@ void rnic_requester_receive(struct rnic_call *call, struct rnic_qp *qp,
 			    const struct rnic_packet *answer)
 {
 	struct rnic_requester *req = &qp->req;
+	uint32_t state;
 	struct wqe w;
 
 	if (!rnic_requester_lock(call->r, qp))
 		return; /* as if lost */
-	/* Ghosts: answers to what is complete, or to what was never sent. */
-	if (load_acquire(&qp->state) == RNIC_RTS &&
-	    rnic_psn_diff(answer->psn, una(req)->psn) >= 0 &&
-	    rnic_psn_diff(answer->psn, req->next_psn) < 0) {
-		req->unanswered = req->unanswered ? req->unanswered - 1 : 0;
-		if (req->wait == RNIC_WAIT_ACK)
-			req->wait = RNIC_WAIT_NONE;
+	state = load_acquire(&qp->state);
+	/* Ghosts: answers to what is answered, or to what was never sent. */
+	if ((state == RNIC_RTS || state == RNIC_SQD) &&
+	    req->wait != RNIC_WAIT_CQE &&
+	    rnic_psn_diff(answer->psn, req->acked_psn) >= 0 &&
+	    rnic_psn_diff(answer->psn, answer->op == RNIC_PKT_ACK ?
+					       req->sent_psn :
+					       req->next_psn) < 0) {
 		treat_answer(call, qp, answer, &w, false);
-		if (una(req)->index < req->cur && req->wait == RNIC_WAIT_NONE &&
-		    req->unanswered)
+		if (req->wait == RNIC_WAIT_NONE && in_flight(req))
 			wait_ack(call, qp);
 	}
 	call->r->ops->unlock(call->r->host, &qp->req.lock);
@@ -836,6 +952,8 @@ void rnic_requester_start(struct rnic_qp *qp, uint32_t psn)
 {
 	una_move(&qp->req, una(&qp->req)->index, psn & RNIC_PSN_MASK);
 	go_back(&qp->req);
+	qp->req.sent_psn = qp->req.next_psn;
+	qp->req.went_back = 0;
 	qp->req.retry_left = qp->attr.retry_cnt;
 	qp->req.rnr_left = qp->attr.rnr_retry;
 }

@@ -4,7 +4,8 @@
  * it out, answers (IBTA vol. 1, 9.7.4, 9.7.5.1, 9.9.3).
  *
  * A request has no lasting effect before epsn moves: what comes again is placed
- * again.  The receive CQE is the one exception; resp.intent covers it.
+ * again.  The receive CQE and an atomic are the exceptions: resp.intent and
+ * resp.atomic[] cover them.
  */
 #include "rnic/internal.h"
 

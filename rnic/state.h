@@ -19,7 +19,7 @@
 #include "scalefabric/sf_hw.h"
 
 #define RNIC_MAGIC 0x534652410000ULL /* "SFRA" */
-#define RNIC_STATE_VERSION 1
+#define RNIC_STATE_VERSION 2
 
 #define RNIC_QPN_INDEX_BITS 14
 #define RNIC_QPN_MASK 0xffffffu
@@ -80,6 +80,7 @@ struct rnic_cq {
 
 	uint32_t comp_events; /* raised, under lock */
 	uint32_t async_events;
+	uint32_t lock_made; /* once, for all users of this entry */
 } __attribute__((aligned(RNIC_CACHE_LINE)));
 
 /*
@@ -102,7 +103,8 @@ struct rnic_position {
 enum rnic_wait {
 	RNIC_WAIT_NONE,
 	RNIC_WAIT_RNR, /* the peer had no receive posted */
-	RNIC_WAIT_ACK, /* no answer */
+	RNIC_WAIT_ACK, /* not all is answered; sending may go on meanwhile */
+	RNIC_WAIT_CQE, /* answered, but its CQE could not be written yet */
 };
 
 struct rnic_requester {
@@ -129,8 +131,13 @@ struct rnic_requester {
 	uint8_t rnr_left;
 	uint8_t fail_status; /* of WQE una.index, when state became ERR */
 	uint8_t failed; /* line's `failed` was stored */
+	uint8_t drain_event; /* SQ_DRAINED is due when it has */
 	uint32_t fail_syndrome;
-	uint32_t unanswered; /* packets in flight on a link that answers later */
+	/* All below is answered: una.psn <= acked_psn <= next_psn. */
+	uint32_t acked_psn;
+	uint32_t sent_psn; /* highest next_psn that there was */
+	uint32_t reads; /* READs and atomics sent and not complete */
+	uint32_t went_back; /* for a lost packet, and nothing came since */
 	struct rnic_counters counters;
 } __attribute__((aligned(RNIC_CACHE_LINE)));
 

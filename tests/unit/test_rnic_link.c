@@ -762,7 +762,7 @@ static void chaos_on_the_wire_changes_nothing(void **state)
 }
 
 #ifndef RNIC_PIPELINE
-#define RNIC_PIPELINE 0
+#define RNIC_PIPELINE 1
 #endif
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup_wire, teardown)

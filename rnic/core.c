@@ -464,28 +464,43 @@ void rnic_rq_ring(struct rnic *r, uint32_t qpn)
 
 /* ---- timers --------------------------------------------------------- */
 
-void rnic_timer_arm(struct rnic *r, struct rnic_qp *qp, uint64_t deadline)
+static void timer_bit_set(struct rnic *r, uint32_t i)
 {
-	uint32_t i = qp - r->sh->qp;
-
-	store_release(&qp->req.deadline, deadline);
 	__atomic_fetch_or(&r->sh->timer_bits[i / 64], 1ull << (i % 64),
 			  __ATOMIC_SEQ_CST);
+}
+
+void rnic_timer_arm(struct rnic *r, struct rnic_qp *qp, uint64_t deadline)
+{
+	store_release(&qp->req.deadline, deadline);
+	timer_bit_set(r, qp - r->sh->qp);
 	r->ops->timer(r->host, deadline);
+}
+
+/* No lock is held: the deadline is not ours to write. */
+void rnic_timer_soon(struct rnic *r, struct rnic_qp *qp)
+{
+	__atomic_fetch_or(&qp->req.mark, RNIC_MARK_RING, __ATOMIC_SEQ_CST);
+	timer_bit_set(r, qp - r->sh->qp);
+	r->ops->timer(r->host, r->ops->now(r->host));
 }
 
 static uint64_t tick_qp(struct rnic *r, uint32_t i, uint64_t now)
 {
 	struct rnic_qp *qp = &r->sh->qp[i];
-	uint64_t deadline = load_acquire(&qp->req.deadline);
 	struct rnic_call call;
+	uint64_t deadline;
 
-	if (load_acquire(&qp->qpn) && deadline > now)
-		return deadline;
+	/* In this order: who arms it from now on finds the bit gone. */
 	__atomic_fetch_and(&r->sh->timer_bits[i / 64], ~(1ull << (i % 64)),
 			   __ATOMIC_SEQ_CST);
+	deadline = load_acquire(&qp->req.deadline);
 	if (!load_acquire(&qp->qpn))
 		return UINT64_MAX;
+	if (deadline > now && !load_relaxed(&qp->req.mark)) {
+		timer_bit_set(r, i);
+		return deadline;
+	}
 	rnic_call_begin(&call, r);
 	call.bounded = true;
 	rnic_requester_kick(&call, qp, RNIC_MARK_RING);

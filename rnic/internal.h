@@ -325,6 +325,7 @@ int rnic_pool_take(struct rnic *r, struct rnic_pool *pool, uint32_t size,
 		   uint32_t *index);
 
 void rnic_timer_arm(struct rnic *r, struct rnic_qp *qp, uint64_t deadline);
+void rnic_timer_soon(struct rnic *r, struct rnic_qp *qp);
 
 void rnic_counters_add(struct rnic_counters *sum,
 		       const struct rnic_counters *add);

@@ -894,7 +894,7 @@ void rnic_requester_kick(struct rnic_call *call, struct rnic_qp *qp,
 			rnic_call_end(call);
 		marks = 0;
 		if (more && call->bounded) {
-			rnic_timer_arm(r, qp, r->ops->now(r->host));
+			rnic_timer_soon(r, qp);
 			return;
 		}
 	} while (more || load_relaxed(&qp->req.mark));

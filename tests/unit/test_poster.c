@@ -53,7 +53,7 @@ static void poster_commit(struct poster *p, uint64_t index, uint32_t opcode,
 	__atomic_store_n(&wqe->commit,
 			 sf_commit(opcode, n_sge, flags, index, p->log_depth),
 			 __ATOMIC_RELEASE);
-	__atomic_store_n(&p->doorbell->value, index + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->doorbell->value, index + 1, __ATOMIC_RELEASE);
 	p->ring(p);
 }
 /* [/poster] */

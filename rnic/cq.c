@@ -92,16 +92,19 @@ static void cq_fire(struct rnic_call *call, struct rnic_cq *cq)
 void rnic_cq_raise(struct rnic *r, const struct rnic_event *event)
 {
 	struct rnic_cq *cq = rnic_cq_get(r, event->number);
-	bool locked;
+	bool locked, there;
 
 	if (!cq)
 		return;
 	/* Busy means that its holder is stopped: rather late than never. */
 	locked = cq_lock(r, cq);
-	if (event->type == RNIC_EVENT_CQ_ERR) {
+	/* Else destroyed meanwhile: its owner knows the counts and forgot it. */
+	there = load_acquire(&cq->live) && cq->ctx == event->ctx &&
+		cq->user_handle == event->element;
+	if (there && event->type == RNIC_EVENT_CQ_ERR) {
 		cq->async_events++;
 		r->ops->event(r->host, event);
-	} else {
+	} else if (there) {
 		if (event->channel) {
 			cq->comp_events++;
 			r->ops->event(r->host, event);

@@ -32,7 +32,7 @@ enum source {
 };
 
 #define MAX_CONN 4096
-#define MAX_PENDING 4096
+#define MAX_PENDING (RNIC_MAX_CQ + RNIC_MAX_QP)
 
 struct conn {
 	int fd; /* -1: free */
@@ -63,6 +63,12 @@ struct channel {
 	int fd;
 };
 
+/* An event for which the pipe was full, so many times. */
+struct pending {
+	struct rnic_event event;
+	uint32_t count;
+};
+
 /* Pages that a process has taken for registered memory. */
 struct block {
 	uint64_t off, len;
@@ -86,7 +92,7 @@ static struct {
 	struct context ctx[SFNIC_MAX_CTX];
 	struct channel channel[SFNIC_MAX_CHANNEL];
 	struct block *blocks;
-	struct rnic_event pending[MAX_PENDING]; /* pipe was full */
+	struct pending pending[MAX_PENDING];
 	uint32_t pendings;
 } d;
 
@@ -182,22 +188,44 @@ static int event_fd(const struct rnic_event *event)
 			     comp ? event->channel : event->ctx);
 }
 
+/*
+ * Equal events are one entry with a count, so there are as many entries as
+ * objects that have something to tell, however much nobody reads.
+ */
 static void event_later(const struct rnic_event *event)
 {
+	struct pending *p;
+	uint32_t i;
+
+	for (i = 0; i < d.pendings; i++) {
+		p = &d.pending[i];
+		if (p->event.type == event->type &&
+		    p->event.ctx == event->ctx &&
+		    p->event.channel == event->channel &&
+		    p->event.element == event->element) {
+			p->count++;
+			return;
+		}
+	}
 	if (d.pendings < MAX_PENDING)
-		d.pending[d.pendings++] = *event;
+		d.pending[d.pendings++] = (struct pending){*event, 1};
 }
 
-/* In order per pipe: an event that still does not fit keeps its place. */
 static void deliver_pending(void)
 {
 	uint32_t i, kept = 0;
 
 	for (i = 0; i < d.pendings; i++) {
-		int fd = event_fd(&d.pending[i]);
+		struct pending p = d.pending[i];
+		int fd = event_fd(&p.event);
 
-		if (fd >= 0 && sfnic_event_write(fd, &d.pending[i]) == EAGAIN)
-			d.pending[kept++] = d.pending[i];
+		while (p.count && fd >= 0) {
+			if (sfnic_event_write(fd, &p.event) == EAGAIN)
+				break;
+			p.count--;
+		}
+		if (p.count && fd >= 0)
+			d.pending[kept++] = p;
 	}
 	d.pendings = kept;
 }
@@ -205,19 +233,19 @@ static void deliver_pending(void)
 /* Events of an object that goes; how many of them were completions. */
 static uint32_t drop_pending(uint32_t ctx, uint64_t element, bool comp)
 {
-	uint32_t i, kept = 0;
+	uint32_t i, kept = 0, dropped = 0;
 
 	for (i = 0; i < d.pendings; i++) {
-		const struct rnic_event *e = &d.pending[i];
+		const struct rnic_event *e = &d.pending[i].event;
 
 		if (e->ctx == ctx && e->element == element &&
 		    (e->type == RNIC_EVENT_COMPLETION) == comp)
-			continue;
-		d.pending[kept++] = *e;
+			dropped += d.pending[i].count;
+		else
+			d.pending[kept++] = d.pending[i];
 	}
-	i = d.pendings - kept;
 	d.pendings = kept;
-	return i;
+	return dropped;
 }
 
 static uint64_t daemon_mem_alloc(void *host, uint64_t len)
@@ -796,6 +824,7 @@ static void make_rnic(void)
 			  &daemon_ops, &d.host);
 	if (err)
 		give_up("cannot set up the device", err);
+	d.rnic.bounded = true;
 	for (dev = 0; dev < config.devices; dev++)
 		for (port = 1; port <= config.ports; port++)
 			for (i = 0; config.link_layer == RNIC_ETHERNET &&

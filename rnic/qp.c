@@ -363,16 +363,23 @@ static void bank_counters(struct rnic *r, struct rnic_qp *qp)
 static int to_reset(struct rnic *r, struct rnic_qp *qp)
 {
 	uint64_t depth = 1ull << qp->init.sq_log_depth;
-	uint64_t head = qp->req.una[qp->req.una_sel & 1].index;
+	uint64_t head;
 
 	store_release(&qp->state, RNIC_RESET);
 	if (!quiesce(r, qp))
 		return EBUSY;
 	bank_counters(r, qp);
+	/* Under its lock: who only looks whether a wait is over writes, too. */
+	if (!rnic_requester_lock(r, qp))
+		return EBUSY;
 	/* Above every index that can be in the ring: old contents look old. */
 	head = qp->req.una[qp->req.una_sel & 1].index;
 	rnic_requester_reset(r, qp, (head + 2 * depth - 1) & ~(depth - 1));
+	r->ops->unlock(r->host, &qp->req.lock);
+	if (!rnic_responder_lock(r, qp))
+		return EBUSY;
 	rnic_responder_reset(r, qp);
+	r->ops->unlock(r->host, &qp->resp.lock);
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	qp->attr.cap = qp->init.cap;
 	qp->attr.port_num = 1;

@@ -188,6 +188,7 @@ bool rnic_cq_pushed(struct rnic *r, uint32_t cqn, uint32_t qpn,
 void rnic_cq_arm(struct rnic *r, uint32_t cqn)
 {
 	struct rnic_cq *cq = rnic_cq_get(r, cqn);
+	uint64_t arm, old, want;
 	struct rnic_call call;
 	struct sf_cq_ctrl *ctrl;
 
@@ -197,8 +198,17 @@ void rnic_cq_arm(struct rnic *r, uint32_t cqn)
 	if (!ctrl)
 		return;
 	rnic_call_begin(&call, r);
-	__atomic_store_n(&cq->armed, load_acquire(&ctrl->arm),
-			 __ATOMIC_SEQ_CST);
+	arm = load_acquire(&ctrl->arm);
+	old = load_acquire(&cq->armed);
+	/* Who waits for any goes on doing so (IBTA vol. 1, 11.4.2.2). */
+	do {
+		want = arm;
+		if (old >> SF_CQ_ARM_SHIFT == SF_CQ_ARM_ANY &&
+		    arm >> SF_CQ_ARM_SHIFT == SF_CQ_ARM_SOLICITED)
+			want = old;
+	} while (!__atomic_compare_exchange_n(&cq->armed, &old, want, false,
+					      __ATOMIC_SEQ_CST,
+					      __ATOMIC_SEQ_CST));
 	cq_fire(&call, cq);
 	rnic_call_end(&call);
 }

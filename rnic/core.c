@@ -355,7 +355,7 @@ void rnic_repair(struct rnic *r)
 void rnic_call_begin(struct rnic_call *call, struct rnic *r)
 {
 	call->r = r;
-	call->bounded = false;
+	call->bounded = r->bounded;
 	call->events = 0;
 	call->kicks = 0;
 }

@@ -893,11 +893,13 @@ void rnic_requester_kick(struct rnic_call *call, struct rnic_qp *qp,
 		if (unlikely(call->events || call->kicks))
 			rnic_call_end(call);
 		marks = 0;
+		more |= load_relaxed(&qp->req.mark) != 0;
+		/* Who rings all the time would keep us here for ever. */
 		if (more && call->bounded) {
 			rnic_timer_soon(r, qp);
 			return;
 		}
-	} while (more || load_relaxed(&qp->req.mark));
+	} while (more);
 }
 
 void rnic_requester_receive(struct rnic_call *call, struct rnic_qp *qp,

@@ -247,6 +247,11 @@ struct rnic {
 	const struct rnic_host_ops *ops;
 	void *host;
 	const struct rnic_link_ops *links[RNIC_LINKS];
+	/*
+	 * Set by who serves everybody: a call never does more than a burst of
+	 * other people's transfers, rnic_tick() does the rest.
+	 */
+	bool bounded;
 };
 
 struct rnic_config {

@@ -137,12 +137,14 @@ packages_in_root()
 
 # What is there for people and programs to find; not what dpkg and apt remember.
 # A user's lock file outlives the daemon: the next one may be waiting for it.
+# Debian's libibverbs1 makes a group, which leaves traces; nothing of ours does.
 files_in_root()
 {
 	(cd "$root" && find etc usr opt var run tmp -xdev \
 		\( -path var/cache -o -path var/log -o -path var/tmp \
 		-o -path var/lib/apt -o -path var/lib/dpkg \) -prune -o -print) |
-		grep -vE '^tmp/sfnic-[0-9]+(/[0-9]+(/lock)?)?$' | sort
+		grep -vE -e '^tmp/sfnic-[0-9]+(/[0-9]+(/lock)?)?$' \
+			-e '^(etc/(group|gshadow)-|run/adduser)$' | sort
 }
 
 # Exactly the release of rdma-core that the headers were from.

@@ -96,6 +96,8 @@ void rnic_cq_raise(struct rnic *r, const struct rnic_event *event)
 
 	if (!cq)
 		return;
+	if (r->ops->event_soon)
+		r->ops->event_soon(r->host, event);
 	/* Busy means that its holder is stopped: rather late than never. */
 	locked = cq_lock(r, cq);
 	/* Else destroyed meanwhile: its owner knows the counts and forgot it. */

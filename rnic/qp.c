@@ -416,6 +416,8 @@ void rnic_qp_raise(struct rnic_call *call, const struct rnic_event *event)
 
 	if (!qp)
 		return;
+	if (r->ops->event_soon)
+		r->ops->event_soon(r->host, event);
 	/* rnic_qp_destroy() passes through this lock before it counts. */
 	locked = rnic_responder_lock(r, qp);
 	if (load_acquire(&qp->qpn) == event->number) {

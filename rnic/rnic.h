@@ -216,8 +216,13 @@ struct rnic_host_ops {
 	enum rnic_copy_result (*copy)(void *host, const struct rnic_ref *dst,
 				      const struct rnic_ref *src);
 
-	/* Called with no lock held.  Never blocks. */
+	/*
+	 * Counted and told in one step, under a lock: whoever is killed in
+	 * there leaves a count that nobody can mend.  Never blocks.
+	 */
 	void (*event)(void *host, const struct rnic_event *event);
+	/* Before that: what takes time, such as finding the way.  Or NULL. */
+	void (*event_soon)(void *host, const struct rnic_event *event);
 
 	/* rnic_tick() wants to be called at @deadline. */
 	void (*timer)(void *host, uint64_t deadline);

@@ -158,14 +158,28 @@ int sfnic_event_write(int fd, const struct rnic_event *event)
 	return n == -EAGAIN ? EAGAIN : EPIPE;
 }
 
+static int event_fd(struct sfnic_host *h, const struct rnic_event *event)
+{
+	bool comp = event->type == RNIC_EVENT_COMPLETION;
+
+	return h->get_fd(comp ? SFNIC_FD_CHANNEL : SFNIC_FD_ASYNC,
+			 comp ? event->channel : event->ctx);
+}
+
+/* The first one to a pipe asks the daemon for it: this keeps it at hand. */
+static void host_event_soon(void *host, const struct rnic_event *event)
+{
+	if (event->type != RNIC_EVENT_COMPLETION || event->channel)
+		event_fd(host, event);
+}
+
 static void host_event(void *host, const struct rnic_event *event)
 {
 	struct sfnic_host *h = host;
-	bool comp = event->type == RNIC_EVENT_COMPLETION;
-	int fd = h->get_fd(comp ? SFNIC_FD_CHANNEL : SFNIC_FD_ASYNC,
-			   comp ? event->channel : event->ctx);
+	int fd = event_fd(h, event);
 
-	if (fd >= 0 && sfnic_event_write(fd, event) == EAGAIN)
+	/* No descriptor left?  The daemon has one. */
+	if (fd < 0 || sfnic_event_write(fd, event) == EAGAIN)
 		h->event_later(event);
 }
 
@@ -286,6 +300,7 @@ const struct rnic_host_ops sfnic_host_ops = {
 	.unlock = host_unlock,
 	.copy = sfnic_copy,
 	.event = host_event,
+	.event_soon = host_event_soon,
 	.timer = host_timer,
 	.reach = host_reach,
 };

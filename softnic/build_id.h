@@ -6,10 +6,10 @@
 #include "rnic/state.h"
 #include "softnic/proto.h"
 
-#define SFNIC_BUILD_ID                                                         \
-	((uint64_t)SF_HW_VERSION << 56 | (uint64_t)RNIC_STATE_VERSION << 48 |  \
-	 (uint64_t)sizeof(struct sfnic_req) << 36 |                            \
-	 (uint64_t)sizeof(struct rnic_qp) << 24 |                              \
+#define SFNIC_BUILD_ID                                                        \
+	((uint64_t)SF_HW_VERSION << 56 | (uint64_t)RNIC_STATE_VERSION << 48 | \
+	 (uint64_t)sizeof(struct sfnic_req) << 36 |                           \
+	 (uint64_t)sizeof(struct rnic_qp) << 24 |                             \
 	 (sizeof(struct rnic_shared) & 0xffffff))
 
 #endif

@@ -41,8 +41,8 @@ struct fd_cache {
 static struct {
 	pthread_mutex_t lock; /* connection, tables below */
 	pthread_mutex_t call; /* one call at a time */
-	int ready; /* connected and mapped */
-	int dead; /* the daemon is gone */
+	int ready;	      /* connected and mapped */
+	int dead;	      /* the daemon is gone */
 	int arena_fd;
 	int sock;
 	int watch;
@@ -127,8 +127,8 @@ static void explain_enomem(uint32_t op)
 		uint32_t max;
 		const char *text;
 	} limits[] = {
-#define USED_UP(what)                                                          \
-	"all " what " of this fabric are in use: destroy some, or run with "   \
+#define USED_UP(what)                                                        \
+	"all " what " of this fabric are in use: destroy some, or run with " \
 	"`sfnic run --instance NAME` on a second fabric"
 		{SFNIC_CREATE_QP, RNIC_MAX_QP, USED_UP("queue pairs")},
 		{SFNIC_CREATE_CQ, RNIC_MAX_CQ - 1,
@@ -376,8 +376,9 @@ static int connect_daemon(void)
 	if (sock < 0)
 		sock = sfnic_daemon_restart(sfnic_dir());
 	if (sock < 0) {
-		complain("the software RNIC's daemon does not answer; start the "
-			 "program with `sfnic run`");
+		complain(
+			"the software RNIC's daemon does not answer; start the "
+			"program with `sfnic run`");
 		return ENODEV;
 	}
 	err = attach(sock);
@@ -478,8 +479,7 @@ static void start_helper(void)
 	pthread_attr_setstacksize(&attr, 128 * 1024);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	if (!pthread_create(&thread, &attr, helper,
-			    (void *)(intptr_t)me.watch))
+	if (!pthread_create(&thread, &attr, helper, (void *)(intptr_t)me.watch))
 		convert_helper_threads(1);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
@@ -569,8 +569,10 @@ int sfnic_open(uint32_t dev, int flags)
 		err = -fd;
 		goto err_life;
 	}
-	raw_lseek(fd, (off_t)(POSITION_MAGIC << 40 | (uint64_t)dev << 16 |
-			      SFNIC_INDEX(rsp.id)), SEEK_SET);
+	raw_lseek(fd,
+		  (off_t)(POSITION_MAGIC << 40 | (uint64_t)dev << 16 |
+			  SFNIC_INDEX(rsp.id)),
+		  SEEK_SET);
 	me.life[SFNIC_INDEX(rsp.id) % SFNIC_MAX_CTX] = life[0] + 1;
 	fd_note(fd, SFNIC_INDEX(rsp.id) | dev << 16);
 	pthread_mutex_lock(&me.lock);
@@ -631,8 +633,7 @@ static bool context_has_fd(uint32_t what, int except)
 
 	if (dir < 0)
 		return false;
-	while (!found &&
-	       (n = RAW(SYS_getdents64, dir, buf, sizeof(buf))) > 0) {
+	while (!found && (n = RAW(SYS_getdents64, dir, buf, sizeof(buf))) > 0) {
 		for (at = 0; at < n && !found;) {
 			struct {
 				uint64_t ino;

@@ -39,8 +39,8 @@
 /* Pages that were converted together. */
 struct block {
 	uint64_t va, len, off; /* len 0: free */
-	uint64_t seq; /* when */
-	uint32_t refs; /* regions that were there then or came later */
+	uint64_t seq;	       /* when */
+	uint32_t refs;	       /* regions that were there then or came later */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -94,8 +94,7 @@ static int open_uffd(void)
 	int fd = (int)RAW(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 
 	if (fd < 0) {
-		int dev = (int)raw_open("/dev/userfaultfd",
-					O_RDWR | O_CLOEXEC);
+		int dev = (int)raw_open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
 
 		if (dev < 0)
 			return -1;
@@ -159,8 +158,8 @@ static void guard_end(int guard, uint64_t va, uint64_t len)
 /* Memory that this very code stands on must not be protected from it. */
 static bool is_own(uint64_t start, uint64_t end)
 {
-	const void *own[] = {&own, &errno, blocks, notes, &lock,
-			     __builtin_frame_address(0)};
+	const void *own[] = {&own,  &errno, blocks,
+			     notes, &lock,  __builtin_frame_address(0)};
 	size_t i;
 
 	for (i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
@@ -343,7 +342,8 @@ static void add_segment(struct rnic_mr_attr *attr, uint64_t va, uint64_t len,
 		attr->nseg ? &attr->seg[attr->nseg - 1] : NULL;
 	uint32_t i, least = 0;
 
-	if (last && last->va + last->len == va && last->off + last->len == off) {
+	if (last && last->va + last->len == va &&
+	    last->off + last->len == off) {
 		last->len += len;
 		return;
 	}
@@ -422,8 +422,8 @@ static void forget_unmapped(uint64_t start, uint64_t end)
 	for (i = 0; i < high; i++) {
 		struct block *b = &blocks[i];
 
-		if (overlaps(b, start, end - start) && !block_mapped(b, &gone) &&
-		    gone) {
+		if (overlaps(b, start, end - start) &&
+		    !block_mapped(b, &gone) && gone) {
 			/* Regions of the old memory may still use the pages. */
 			if (!b->refs)
 				give_pages(b->off, b->len);

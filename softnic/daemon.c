@@ -35,7 +35,7 @@ enum source {
 #define MAX_PENDING (RNIC_MAX_CQ + RNIC_MAX_QP)
 
 struct conn {
-	int fd; /* -1: free */
+	int fd;		/* -1: free */
 	uint32_t space; /* index; 0: has not said hello */
 	bool watch;
 };
@@ -402,7 +402,7 @@ struct call {
 	const struct sfnic_req *req;
 	struct sfnic_rsp *rsp;
 	struct context *ctx;
-	int fd; /* came with it; an operation that keeps it sets -1 */
+	int fd;	      /* came with it; an operation that keeps it sets -1 */
 	int reply_fd; /* goes back, stays ours */
 };
 
@@ -586,8 +586,8 @@ static int op_destroy_qp(struct call *c)
 		err = rnic_qp_destroy(&d.rnic, c->req->ctx, c->req->id,
 				      &c->rsp->destroyed.async_events);
 	if (!err)
-		c->rsp->destroyed.async_events -= drop_pending(
-			c->req->ctx, init.user_handle, false);
+		c->rsp->destroyed.async_events -=
+			drop_pending(c->req->ctx, init.user_handle, false);
 	return err;
 }
 
@@ -660,7 +660,11 @@ static int op_down(struct call *c)
 	return 0;
 }
 
-enum needs { NEEDS_NOTHING, NEEDS_SPACE, NEEDS_CTX };
+enum needs {
+	NEEDS_NOTHING,
+	NEEDS_SPACE,
+	NEEDS_CTX
+};
 
 static const struct {
 	int (*fn)(struct call *c);
@@ -710,8 +714,11 @@ static void conn_serve(uint32_t index)
 	struct conn *conn = &d.conn[index];
 	struct sfnic_req req;
 	struct sfnic_rsp rsp = {0};
-	struct call call = {.conn = conn, .req = &req, .rsp = &rsp,
-			    .fd = -1, .reply_fd = -1};
+	struct call call = {.conn = conn,
+			    .req = &req,
+			    .rsp = &rsp,
+			    .fd = -1,
+			    .reply_fd = -1};
 	int err = wire_recv(conn->fd, &req, sizeof(req), &call.fd);
 
 	if (err == EAGAIN)
@@ -760,7 +767,8 @@ static void make_arena(void)
 		      MAP_SHARED | MAP_NORESERVE, fd, 0);
 	if (d.base == MAP_FAILED)
 		give_up("cannot map the arena (try --arena 1G, or raise "
-			"ulimit -v)", errno);
+			"ulimit -v)",
+			errno);
 	madvise(d.base, size, MADV_DONTDUMP);
 	d.arena_fd = fd;
 	if (pages_init(fd, RNIC_ARENA_DYNAMIC + SFNIC_SHARED_SIZE, size))
@@ -815,8 +823,8 @@ static void make_rnic(void)
 	daemon_ops.mem_alloc = daemon_mem_alloc;
 	daemon_ops.mem_free = daemon_mem_free;
 	daemon_ops.reach = NULL;
-	d.host.shared = (struct sfnic_shared *)((char *)d.base +
-						RNIC_ARENA_DYNAMIC);
+	d.host.shared =
+		(struct sfnic_shared *)((char *)d.base + RNIC_ARENA_DYNAMIC);
 	d.host.shared->next_tick = UINT64_MAX;
 	d.host.get_fd = daemon_get_fd;
 	d.host.event_later = event_later;
@@ -827,8 +835,8 @@ static void make_rnic(void)
 	d.rnic.bounded = true;
 	for (dev = 0; dev < config.devices; dev++)
 		for (port = 1; port <= config.ports; port++)
-			for (i = 0; config.link_layer == RNIC_ETHERNET &&
-				    i < net.gids;
+			for (i = 0;
+			     config.link_layer == RNIC_ETHERNET && i < net.gids;
 			     i++)
 				rnic_port_add_gid(&d.rnic, dev, port,
 						  net.gid[i]);
@@ -850,7 +858,8 @@ static void make_socket(void)
 	unlink("sock");
 	if (bind(fd, (struct sockaddr *)&sun, sizeof(sun)) || listen(fd, 1024))
 		give_up("cannot listen in the runtime directory (set SFNIC_DIR "
-			"to one that can be written)", errno);
+			"to one that can be written)",
+			errno);
 	d.listen = fd;
 }
 
@@ -1012,9 +1021,10 @@ int main(int argc, char **argv)
 	int next = 1, ready = -1;
 
 	if (argc < 3 || strcmp(argv[1], "--dir")) {
-		fprintf(stderr, "usage: sfnicd --dir DIR [--ready FD] "
-				"[options of sfnic run]\n"
-				"It is started by `sfnic run`; see sfnicd(8).\n");
+		fprintf(stderr,
+			"usage: sfnicd --dir DIR [--ready FD] "
+			"[options of sfnic run]\n"
+			"It is started by `sfnic run`; see sfnicd(8).\n");
 		return 2;
 	}
 	d.dir = argv[2];

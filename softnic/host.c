@@ -25,14 +25,14 @@ static uint64_t host_now(void *host)
 static void host_timer(void *host, uint64_t deadline)
 {
 	struct sfnic_host *h = host;
-	uint64_t next = __atomic_load_n(&h->shared->next_tick, __ATOMIC_SEQ_CST);
+	uint64_t next =
+		__atomic_load_n(&h->shared->next_tick, __ATOMIC_SEQ_CST);
 	uint64_t one = 1;
 
 	while (deadline < next) {
-		if (!__atomic_compare_exchange_n(&h->shared->next_tick, &next,
-						 deadline, false,
-						 __ATOMIC_SEQ_CST,
-						 __ATOMIC_SEQ_CST))
+		if (!__atomic_compare_exchange_n(
+			    &h->shared->next_tick, &next, deadline, false,
+			    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 			continue;
 		raw_write(h->kick_fd, &one, sizeof(one));
 		return;
@@ -253,7 +253,8 @@ static enum rnic_copy_result copy_through(int dst_fd, uint64_t dst, int src_fd,
 	return RNIC_COPY_OK;
 }
 
-static char *near_pointer(const struct sfnic_host *h, const struct rnic_ref *ref)
+static char *near_pointer(const struct sfnic_host *h,
+			  const struct rnic_ref *ref)
 {
 	if (ref->space == RNIC_SPACE_ARENA)
 		return (char *)h->shared - RNIC_ARENA_DYNAMIC + ref->va;

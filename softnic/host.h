@@ -10,9 +10,9 @@
 
 struct sfnic_host {
 	struct sfnic_shared *shared;
-	uint64_t size; /* of the arena */
+	uint64_t size;	/* of the arena */
 	uint32_t space; /* this process's own address space */
-	int kick_fd; /* eventfd that wakes the daemon */
+	int kick_fd;	/* eventfd that wakes the daemon */
 	/*
 	 * The descriptor of a pipe or of an address space; -1 if it is gone.
 	 * It stays this module's property.

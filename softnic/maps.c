@@ -72,8 +72,7 @@ int maps_read(uint64_t start, uint64_t end, struct mapping *maps, int max)
 
 		have += (size_t)got;
 		while (n < max &&
-		       (nl = memchr(line, '\n',
-				    have - (size_t)(line - buf)))) {
+		       (nl = memchr(line, '\n', have - (size_t)(line - buf)))) {
 			struct mapping m;
 
 			parse_line(line, nl, &m);

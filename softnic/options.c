@@ -45,9 +45,12 @@ static const struct word link_layers[] = {
 };
 
 static const struct word mtus[] = {
-	{"256", RNIC_MTU_256},	 {"512", RNIC_MTU_512},
-	{"1024", RNIC_MTU_1024}, {"2048", RNIC_MTU_2048},
-	{"4096", RNIC_MTU_4096}, {"auto", SFNIC_MTU_AUTO},
+	{"256", RNIC_MTU_256},
+	{"512", RNIC_MTU_512},
+	{"1024", RNIC_MTU_1024},
+	{"2048", RNIC_MTU_2048},
+	{"4096", RNIC_MTU_4096},
+	{"auto", SFNIC_MTU_AUTO},
 	{NULL, 0},
 };
 

@@ -16,7 +16,7 @@ struct sfnic_options {
 	uint32_t devices;
 	uint32_t ports;
 	uint32_t link_layer; /* enum rnic_link_layer */
-	uint32_t mtu; /* enum rnic_mtu, or SFNIC_MTU_AUTO */
+	uint32_t mtu;	     /* enum rnic_mtu, or SFNIC_MTU_AUTO */
 	char name[32];	     /* device i is name<i> */
 	uint64_t arena_size; /* bytes of address space, not of memory */
 	uint32_t linger;     /* seconds that an unused daemon stays */

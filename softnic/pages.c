@@ -39,7 +39,7 @@ static int insert(size_t at, uint64_t off, uint64_t len)
 	return 0;
 }
 
-static void delete(size_t at)
+static void delete (size_t at)
 {
 	count--;
 	memmove(&extents[at], &extents[at + 1],
@@ -67,7 +67,7 @@ uint64_t pages_alloc(uint64_t len)
 		extents[i].off += len;
 		extents[i].len -= len;
 		if (!extents[i].len)
-			delete(i);
+			delete (i);
 		used += len;
 		return off;
 	}
@@ -105,7 +105,7 @@ void pages_free(uint64_t off, uint64_t len)
 	after = at < count && off + len == extents[at].off;
 	if (before && after) {
 		extents[at - 1].len += len + extents[at].len;
-		delete(at);
+		delete (at);
 	} else if (before) {
 		extents[at - 1].len += len;
 	} else if (after) {

@@ -188,8 +188,8 @@ static void learn_cwd(void)
 	long n = RAW(SYS_readlinkat, AT_FDCWD, "/proc/self/cwd", cwd,
 		     sizeof(cwd));
 
-	cwd_in_tree = n > (long)len && !memcmp(cwd, me.dir, len) &&
-		      cwd[len] == '/';
+	cwd_in_tree =
+		n > (long)len && !memcmp(cwd, me.dir, len) && cwd[len] == '/';
 }
 
 /*
@@ -325,8 +325,7 @@ static inline uint32_t command_fd(int fd, uint32_t *dev)
 	if (unlikely(fd >= SFNIC_FD_TABLE))
 		return sfnic_context(fd, dev);
 	*dev = what >> 16 & 0x7fff;
-	return what & (SFNIC_FD_EVENTS | SFNIC_FD_INTERNAL) ? 0 :
-							      what & 0xffff;
+	return what & (SFNIC_FD_EVENTS | SFNIC_FD_INTERNAL) ? 0 : what & 0xffff;
 }
 
 /* ---- open ----------------------------------------------------------- */

@@ -15,14 +15,14 @@
 
 enum sfnic_op {
 	SFNIC_HELLO = 1, /* fd: /proc/self/mem or none; reply fd: the arena */
-	SFNIC_WATCH, /* turns this connection into the helper thread's */
+	SFNIC_WATCH,	 /* turns this connection into the helper thread's */
 	SFNIC_OPEN, /* fd: life line; closing its peer closes the context */
 	SFNIC_ALLOC_PD,
 	SFNIC_DEALLOC_PD,
 	SFNIC_REG_MR,
 	SFNIC_DEREG_MR,
 	SFNIC_CREATE_CHANNEL, /* fd: write end of the event pipe */
-	SFNIC_SET_ASYNC, /* fd: write end of the event pipe */
+	SFNIC_SET_ASYNC,      /* fd: write end of the event pipe */
 	SFNIC_CREATE_CQ,
 	SFNIC_RESIZE_CQ,
 	SFNIC_DESTROY_CQ,
@@ -33,8 +33,8 @@ enum sfnic_op {
 	SFNIC_ALLOC_PAGES, /* arena pages for registered memory */
 	SFNIC_FREE_PAGES,
 	SFNIC_GET_FD, /* reply fd: a peer's pipe or memory */
-	SFNIC_EVENT, /* deliver this event for me (pipe full) */
-	SFNIC_INFO, /* for `sfnic devices` and friends */
+	SFNIC_EVENT,  /* deliver this event for me (pipe full) */
+	SFNIC_INFO,   /* for `sfnic devices` and friends */
 	SFNIC_DOWN,
 };
 
@@ -96,7 +96,7 @@ struct sfnic_req {
 		} pages;
 		struct {
 			uint32_t kind; /* enum sfnic_fd_kind */
-			uint32_t id; /* channel, context or address space */
+			uint32_t id;   /* channel, context or address space */
 		} fd;
 		struct rnic_event event;
 	};

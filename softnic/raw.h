@@ -13,14 +13,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define RAW(nr, ...)                                                           \
-	({                                                                     \
-		int raw_saved_ = errno;                                        \
-		long raw_ret_ = syscall(nr, ##__VA_ARGS__);                    \
-		if (raw_ret_ < 0)                                              \
-			raw_ret_ = -errno;                                     \
-		errno = raw_saved_;                                            \
-		raw_ret_;                                                      \
+#define RAW(nr, ...)                                        \
+	({                                                  \
+		int raw_saved_ = errno;                     \
+		long raw_ret_ = syscall(nr, ##__VA_ARGS__); \
+		if (raw_ret_ < 0)                           \
+			raw_ret_ = -errno;                  \
+		errno = raw_saved_;                         \
+		raw_ret_;                                   \
 	})
 
 static inline long raw_close(int fd)

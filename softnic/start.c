@@ -34,8 +34,7 @@ static char **clean_environment(char **env, size_t max)
 	char **e;
 
 	for (e = environ; *e && n + 1 < max; e++)
-		if (strncmp(*e, "LD_PRELOAD=", 11) &&
-		    strncmp(*e, "SFNIC_", 6))
+		if (strncmp(*e, "LD_PRELOAD=", 11) && strncmp(*e, "SFNIC_", 6))
 			env[n++] = *e;
 	env[n] = NULL;
 	return env;

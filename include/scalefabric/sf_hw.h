@@ -30,14 +30,14 @@ typedef uint64_t sf_u64;
 #define SF_STATIC_ASSERT(cond, msg) _Static_assert(cond, msg)
 #endif
 #if defined(__CUDA__) || defined(__CUDACC__) || defined(__HIP__)
-#define SF_INLINE                                                              \
-	static __inline__                                                      \
-		__attribute__((host)) __attribute__((device)) __attribute__((unused))
+#define SF_INLINE                                                       \
+	static __inline__ __attribute__((host)) __attribute__((device)) \
+	__attribute__((unused))
 #else
 #define SF_INLINE static inline __attribute__((unused))
 #endif
-#define SF_ASSERT_AT(type, member, offset)                                     \
-	SF_STATIC_ASSERT(__builtin_offsetof(type, member) == (offset),         \
+#define SF_ASSERT_AT(type, member, offset)                             \
+	SF_STATIC_ASSERT(__builtin_offsetof(type, member) == (offset), \
 			 #member " moved")
 
 /* Version of everything in this file; alloc_ucontext returns the device's. */
@@ -50,8 +50,8 @@ typedef uint64_t sf_u64;
 /* Slot stride: 1 << log2, chosen at create.  One WQE is one slot. */
 #define SF_SLOT_LOG_MIN 6 /* 64 B */
 #define SF_SLOT_LOG_MAX 9 /* 512 B */
-#define SF_SLOT_DATA	0x20 /* gather list or inline data start here */
-#define SF_SLOT_ARGS	0x30 /* signal or atomic operands, 16 bytes */
+#define SF_SLOT_DATA 0x20 /* gather list or inline data start here */
+#define SF_SLOT_ARGS 0x30 /* signal or atomic operands, 16 bytes */
 #define SF_SLOT_ARGS_SIZE 16
 
 /* Opcode: commit word bits 7:0. */
@@ -75,9 +75,9 @@ enum sf_wqe_flags {
 	SF_WQE_SIGNALED = 1 << 0, /* make a CQE when it succeeds */
 	SF_WQE_FENCE = 1 << 1, /* start after all earlier READs and atomics */
 	SF_WQE_SOLICITED = 1 << 2,
-	SF_WQE_INLINE = 1 << 3, /* payload is in the slot, n_sge must be 0 */
-	SF_WQE_SIGNAL = 1 << 4, /* fused signal, operands at SF_SLOT_ARGS */
-	SF_WQE_WEAK = 1 << 5, /* the signal follows this payload only */
+	SF_WQE_INLINE = 1 << 3,	 /* payload is in the slot, n_sge must be 0 */
+	SF_WQE_SIGNAL = 1 << 4,	 /* fused signal, operands at SF_SLOT_ARGS */
+	SF_WQE_WEAK = 1 << 5,	 /* the signal follows this payload only */
 	SF_WQE_COUNTER = 1 << 6, /* count in counter_id when done */
 	SF_WQE_NOFETCH = 1 << 7, /* atomic without a result; n_sge is 0 */
 };
@@ -98,15 +98,15 @@ struct sf_sge {
  * say so; the rest may hold anything.
  */
 struct sf_wqe {
-	sf_u64 commit; /* stored last, see sf_commit() */
+	sf_u64 commit;	   /* stored last, see sf_commit() */
 	sf_u16 inline_len; /* bytes of inline data */
 	sf_u16 counter_id;
 	sf_u32 xrc_srqn;
 	sf_u64 remote_addr; /* UD: ah 31:0, remote QPN 63:32 */
-	sf_u32 rkey; /* UD: Q_Key */
-	sf_u32 imm; /* immediate (bytes as sent) or key to invalidate */
+	sf_u32 rkey;	    /* UD: Q_Key */
+	sf_u32 imm;	    /* immediate (bytes as sent) or key to invalidate */
 	struct sf_sge sge0; /* SF_SLOT_DATA: first SGE or inline data */
-	sf_u64 arg0; /* signal address | swap or add | data */
+	sf_u64 arg0;	    /* signal address | swap or add | data */
 	sf_u64 arg1; /* signal rkey 31:0, addend 63:32 | compare | data */
 };
 
@@ -200,7 +200,7 @@ SF_STATIC_ASSERT(sizeof(struct sf_doorbell) == 64, "one cell, one line");
 #define SF_LINE_NO_FAILED (~0ULL)
 
 struct sf_send_line {
-	sf_u64 word; /* 55:0 every WQE below succeeded, 63 error */
+	sf_u64 word;   /* 55:0 every WQE below succeeded, 63 error */
 	sf_u64 failed; /* index of the first failed WQE or NO_FAILED */
 	sf_u32 status; /* enum sf_status of that WQE */
 	sf_u32 syndrome;
@@ -255,21 +255,21 @@ enum sf_status {
 enum sf_syndrome {
 	SF_SYN_NONE = 0,
 	SF_SYN_OPCODE = 1, /* opcode or flag unknown or not for this QP */
-	SF_SYN_SLOT = 2, /* n_sge or inline_len does not fit the slot */
-	SF_SYN_KEY = 3, /* no such key, stale tag, or freed */
-	SF_SYN_PD = 4, /* key of another protection domain */
+	SF_SYN_SLOT = 2,   /* n_sge or inline_len does not fit the slot */
+	SF_SYN_KEY = 3,	   /* no such key, stale tag, or freed */
+	SF_SYN_PD = 4,	   /* key of another protection domain */
 	SF_SYN_ACCESS = 5, /* right not granted to this key */
 	SF_SYN_BOUNDS = 6, /* outside of the region */
-	SF_SYN_FAULT = 7, /* the memory behind the key is not mapped */
+	SF_SYN_FAULT = 7,  /* the memory behind the key is not mapped */
 	SF_SYN_LENGTH = 8, /* message longer than allowed or than the buffer */
-	SF_SYN_ALIGN = 9, /* atomic not 8-byte aligned */
-	SF_SYN_TIMEOUT = 10, /* no answer, retry_cnt used up */
-	SF_SYN_RNR = 11, /* no receive posted, rnr_retry used up */
-	SF_SYN_PSN = 12, /* sequence error, retry_cnt used up */
+	SF_SYN_ALIGN = 9,  /* atomic not 8-byte aligned */
+	SF_SYN_TIMEOUT = 10,  /* no answer, retry_cnt used up */
+	SF_SYN_RNR = 11,      /* no receive posted, rnr_retry used up */
+	SF_SYN_PSN = 12,      /* sequence error, retry_cnt used up */
 	SF_SYN_QP_STATE = 13, /* flushed: QP in ERR */
-	SF_SYN_RING = 14, /* queue memory holds an impossible value */
-	SF_SYN_DEPTH = 15, /* more READs and atomics than the peer takes */
-	SF_SYN_PEER = 16, /* the peer answered with a NAK */
+	SF_SYN_RING = 14,     /* queue memory holds an impossible value */
+	SF_SYN_DEPTH = 15,    /* more READs and atomics than the peer takes */
+	SF_SYN_PEER = 16,     /* the peer answered with a NAK */
 };
 
 /* CQE opcode: that of the WQE, or one of these. */
@@ -282,7 +282,8 @@ enum sf_cqe_flags {
 	SF_CQE_IMM = 1 << 0, /* imm holds an immediate */
 	SF_CQE_INV = 1 << 1, /* imm holds the key that was invalidated */
 	SF_CQE_GRH = 1 << 2,
-	SF_CQE_INLINE = 1 << 3, /* the payload is in data[], not in the buffer */
+	SF_CQE_INLINE =
+		1 << 3, /* the payload is in data[], not in the buffer */
 	SF_CQE_SOLICITED = 1 << 4,
 };
 

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: ((GPL-2.0-only WITH Linux-syscall-note) OR BSD-2-Clause) */
+/* SPDX-License-Identifier: ((GPL-2.0-only WITH Linux-syscall-note) OR
+ * BSD-2-Clause) */
 /*
  * What the scaleFabric provider and the kernel driver (or the software RNIC,
  * which answers the same calls) say to each other: the driver-specific parts of
@@ -18,7 +19,7 @@
 
 /* device/modalias of the software RNIC; matched as "scalefabric:*". */
 #define SCALEFABRIC_MODALIAS_PREFIX "scalefabric:"
-#define SCALEFABRIC_PCI_VENDOR	    0x1cb8
+#define SCALEFABRIC_PCI_VENDOR 0x1cb8
 
 /* How the device takes a kind of doorbell. */
 enum scalefabric_doorbell_mode {
@@ -35,15 +36,15 @@ enum scalefabric_doorbell_mode {
 /* Where queue memory comes from. */
 enum scalefabric_mem_kind {
 	SCALEFABRIC_MEM_DRIVER = 0, /* the driver allocates, answer: a region */
-	SCALEFABRIC_MEM_USER = 1, /* addr: a user address, page aligned */
+	SCALEFABRIC_MEM_USER = 1,   /* addr: a user address, page aligned */
 	SCALEFABRIC_MEM_DMABUF = 2, /* fd and addr: offset in the dmabuf */
 };
 
 struct scalefabric_mem {
 	__aligned_u64 addr;
 	__aligned_u64 length; /* bytes; 0 with MEM_DRIVER */
-	__u32 kind; /* enum scalefabric_mem_kind */
-	__s32 fd; /* -1 unless MEM_DMABUF */
+	__u32 kind;	      /* enum scalefabric_mem_kind */
+	__s32 fd;	      /* -1 unless MEM_DMABUF */
 };
 
 /*
@@ -133,13 +134,13 @@ enum scalefabric_qp_flags {
 
 struct scalefabric_create_qp_req {
 	__aligned_u64 comp_mask;
-	struct scalefabric_mem sq; /* 1 << (log_depth + log_stride) bytes */
+	struct scalefabric_mem sq;   /* 1 << (log_depth + log_stride) bytes */
 	struct scalefabric_mem line; /* struct sf_send_line */
 	struct scalefabric_mem rq;
 	__u32 flags;
 	__u8 sq_log_depth;
 	__u8 sq_log_stride; /* SF_SLOT_LOG_MIN..MAX */
-	__u8 rq_log_depth; /* both rq fields 0: no receive queue (SRQ) */
+	__u8 rq_log_depth;  /* both rq fields 0: no receive queue (SRQ) */
 	__u8 rq_log_stride; /* SF_RQ_LOG_MIN..MAX */
 };
 

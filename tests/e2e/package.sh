@@ -211,7 +211,7 @@ quiet_without_sfnic()
 # ---- the story ------------------------------------------------------------
 
 command -v lintian >/dev/null ||
-	die "lintian is missing: run scripts/setup --tests"
+	die "lintian is missing: run scripts/setup --tests --long"
 "$SF_ROOT/scripts/package" "$work/deb" >"$work/debs"
 mapfile -t debs <"$work/debs"
 expect "three packages" [ ${#debs[@]} -eq 3 ]

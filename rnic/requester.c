@@ -491,9 +491,13 @@ static void progress(struct rnic_qp *qp, uint32_t psn)
 	if (rnic_psn_diff(psn, req->acked_psn) < 0)
 		return;
 	req->acked_psn = rnic_psn_add(psn, 1);
-	req->retry_left = qp->attr.retry_cnt;
-	req->rnr_left = qp->attr.rnr_retry;
 	req->went_back = 0;
+	req->retry_left = qp->attr.retry_cnt;
+	/* What was answered before it was sent again brings no receive. */
+	if (rnic_psn_diff(req->acked_psn, req->best_psn) > 0) {
+		req->best_psn = req->acked_psn;
+		req->rnr_left = qp->attr.rnr_retry;
+	}
 	if (req->wait == RNIC_WAIT_ACK)
 		req->wait = RNIC_WAIT_NONE;
 }
@@ -955,6 +959,7 @@ void rnic_requester_start(struct rnic_qp *qp, uint32_t psn)
 	una_move(&qp->req, una(&qp->req)->index, psn & RNIC_PSN_MASK);
 	go_back(&qp->req);
 	qp->req.sent_psn = qp->req.next_psn;
+	qp->req.best_psn = qp->req.acked_psn;
 	qp->req.went_back = 0;
 	qp->req.retry_left = qp->attr.retry_cnt;
 	qp->req.rnr_left = qp->attr.rnr_retry;

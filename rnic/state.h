@@ -136,6 +136,7 @@ struct rnic_requester {
 	/* All below is answered: una.psn <= acked_psn <= next_psn. */
 	uint32_t acked_psn;
 	uint32_t sent_psn; /* highest next_psn that there was */
+	uint32_t best_psn; /* highest acked_psn that there was */
 	uint32_t reads; /* READs and atomics sent and not complete */
 	uint32_t went_back; /* for a lost packet, and nothing came since */
 	struct rnic_counters counters;

@@ -123,6 +123,22 @@ check_nothing_left()
 	sed 's/^/        | /' "$work/stat"
 }
 
+# The arena has all its pages back.
+check_no_memory()
+{
+	cases=$((cases + 1))
+	for _ in $(seq 50); do
+		"${wrap[@]}" "$sfnic" stat --json >"$work/stat" 2>&1 || true
+		if grep -q '"arena_used": 0,' "$work/stat"; then
+			echo "ok      no page is in use"
+			return
+		fi
+		sleep 0.1
+	done
+	fail "pages of the arena are in use"
+	sed 's/^/        | /' "$work/stat"
+}
+
 summary()
 {
 	echo "$((cases - failures)) of $cases passed"

@@ -306,6 +306,22 @@ void rnic_space_reap(struct rnic *r, uint32_t space)
 
 /* ---- the end of a context ------------------------------------------- */
 
+void rnic_ctx_fail(struct rnic *r, uint32_t ctx)
+{
+	struct rnic_call call;
+	uint32_t i;
+
+	rnic_call_begin(&call, r);
+	for (i = 0; i < r->sh->qps.high; i++) {
+		struct rnic_qp *qp = &r->sh->qp[i];
+
+		if (!load_acquire(&qp->qpn) || qp->ctx != ctx)
+			continue;
+		rnic_qp_fail(&call, qp, RNIC_EVENT_NONE);
+		rnic_call_end(&call);
+	}
+}
+
 bool rnic_ctx_reap(struct rnic *r, uint32_t ctx)
 {
 	int err = 0;

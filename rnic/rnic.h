@@ -370,6 +370,8 @@ int rnic_qp_destroy(struct rnic *r, uint32_t ctx, uint32_t qpn,
 
 /* Destroys the regions of an address space that is gone. */
 void rnic_space_reap(struct rnic *r, uint32_t space);
+/* All queue pairs of @ctx go to ERR and are flushed: the device is lost. */
+void rnic_ctx_fail(struct rnic *r, uint32_t ctx);
 /* Destroys all that @ctx owns, in the right order; false: something stays. */
 bool rnic_ctx_reap(struct rnic *r, uint32_t ctx);
 /*

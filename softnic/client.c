@@ -10,6 +10,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include "softnic/build_id.h"
 #include "softnic/client.h"
 #include "softnic/convert.h"
@@ -442,6 +443,50 @@ static void raise_fatal(void)
 			sfnic_event_write(me.async[i].write_fd, &event);
 }
 
+/* Nobody runs timers now: what is in flight ends here. */
+static void fail_contexts(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < SFNIC_MAX_CTX; i++)
+		if (me.life[i])
+			rnic_ctx_fail(&me.rnic, i);
+}
+
+/*
+ * Whoever waits for a completion event finds the end of the pipe, when the last
+ * process has done this.  The descriptors may be in use: they stay open.
+ */
+static void end_channels(void)
+{
+	int null = (int)raw_open("/dev/null", O_RDWR | O_CLOEXEC);
+	uint32_t i;
+
+	if (null < 0)
+		return;
+	pthread_mutex_lock(&me.lock);
+	for (i = 0; i < MAX_PIPES; i++)
+		if (me.channel[i].id)
+			RAW(SYS_dup3, null, me.channel[i].write_fd, O_CLOEXEC);
+	pthread_mutex_unlock(&me.lock);
+	raw_close(null);
+}
+
+static void device_lost(void)
+{
+	struct timespec ts = {0, 10000000};
+	int i;
+
+	fail_contexts();
+	raise_fatal();
+	/* Again, for what somebody held a lock of. */
+	for (i = 0; i < 5; i++) {
+		RAW(SYS_nanosleep, &ts, NULL);
+		fail_contexts();
+	}
+	end_channels();
+}
+
 /* Sleeps until the daemon says something; the end means that it died. */
 static void *helper(void *arg)
 {
@@ -454,7 +499,7 @@ static void *helper(void *arg)
 	} while (n > 0 || n == -EINTR);
 	if (fd == me.watch) {
 		__atomic_store_n(&me.dead, 1, __ATOMIC_RELEASE);
-		raise_fatal();
+		device_lost();
 	}
 	return NULL;
 }

@@ -863,6 +863,35 @@ static void make_socket(void)
 	d.listen = fd;
 }
 
+#define CLAIM_TRIES 900 /* of 10 ms: less than the starter waits */
+
+/*
+ * One daemon a directory, also if a starter was killed and another one does not
+ * know what he began: the directory is locked until we end.
+ */
+static void claim_directory(void)
+{
+	int sock, tries, dir = open(d.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (dir < 0)
+		give_up("cannot enter the runtime directory", errno);
+	for (tries = 0; tries < CLAIM_TRIES; tries++) {
+		if (!flock(dir, LOCK_EX | LOCK_NB))
+			return; /* dir stays open */
+		if (errno != EWOULDBLOCK)
+			give_up("cannot lock the runtime directory", errno);
+		sock = wire_connect(d.dir);
+		if (sock >= 0 && ready_fd >= 0) {
+			raw_write(ready_fd, "\n", 1);
+			exit(0);
+		}
+		if (sock >= 0)
+			break;
+		poll(NULL, 0, 10);
+	}
+	give_up("another daemon serves the runtime directory", 0);
+}
+
 static void set_up(void)
 {
 	struct rlimit nofile;
@@ -877,6 +906,7 @@ static void set_up(void)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
+	claim_directory();
 	d.epoll = epoll_create1(EPOLL_CLOEXEC);
 	d.host.kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (d.epoll < 0 || d.host.kick_fd < 0)
@@ -978,13 +1008,9 @@ static void loop(void)
 	}
 }
 
-/* Nobody finds a half-gone daemon: starters hold the same lock. */
+/* Nobody finds a half-gone daemon: the next one waits until we have ended. */
 static void tear_down(void)
 {
-	int lock = open("lock", O_RDWR | O_CLOEXEC);
-
-	if (lock >= 0)
-		flock(lock, LOCK_EX);
 	unlink("sock");
 	tree_remove(d.dir);
 	close(d.listen);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * kill N [SEED]: four pairs of processes exchange all kinds of requests; N
- * times one process, at a random moment of its life, is killed with SIGKILL.
- * Its peer must get what IBTA says, take down its objects without an error and
- * end; other pairs must see nothing.
+ * kill kill|stop N [SEED]: four pairs of processes exchange all kinds of
+ * requests; N times one process, at a random moment of its life, is killed with
+ * SIGKILL.  Its peer must get what IBTA says, take down its objects without an
+ * error and end; other pairs must see nothing.
+ *
+ * stop: before that it is stopped for a while, perhaps with locks held, and
+ * perhaps goes on.  Other pairs go on, and so do control calls.
  *
  * A pair is two processes with a socket between them.  What a process does is
  * chosen by random numbers: size of memory, threads, operations.
@@ -24,6 +27,8 @@
 /* ---- one side ------------------------------------------------------- */
 
 static volatile int leave;
+static bool stops; /* whether anybody is stopped */
+static volatile uint64_t *progress; /* of each pair, shared */
 
 static void on_term(int sig)
 {
@@ -85,7 +90,7 @@ static void post_one(struct rc *rc, unsigned int *seed, size_t len)
 
 /* Until somebody dies or all shall end.  Returns the last status. */
 static int traffic(struct rc *rc, int sock, unsigned int *seed, size_t len,
-		   bool events)
+		   bool events, volatile uint64_t *count)
 {
 	int sent = 0, status = IBV_WC_SUCCESS, n, loops = 0;
 	struct ibv_wc wc;
@@ -126,6 +131,7 @@ static int traffic(struct rc *rc, int sock, unsigned int *seed, size_t len,
 		status = wc.status;
 		if (status)
 			break;
+		__atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
 		if (wc.opcode & IBV_WC_RECV)
 			CHECK(!rc_recv(rc, 0, len / 2));
 		else
@@ -186,7 +192,21 @@ static void *register_and_forget(void *arg)
 	return NULL;
 }
 
-static void side(int sock, unsigned int seed, size_t len)
+/* What a stopped peer has locked stays for now; the janitor knows it. */
+static void leave_behind(struct rc *rc)
+{
+	int err = ibv_destroy_qp(rc->qp);
+
+	if (err) {
+		CHECK(err == EBUSY);
+		_exit(0);
+	}
+	CHECK(!ibv_destroy_cq(rc->cq));
+	_exit(0);
+}
+
+static void side(int sock, unsigned int seed, size_t len,
+		 volatile uint64_t *count)
 {
 	bool events = rand_r(&seed) % 2, threads = rand_r(&seed) % 3 == 0;
 	struct rc_address own, peer;
@@ -212,7 +232,10 @@ static void side(int sock, unsigned int seed, size_t len)
 				CHECK(!pthread_create(&thread, NULL,
 						      register_and_forget,
 						      &rc));
-			status = traffic(&rc, sock, &seed, len, events);
+			status = traffic(&rc, sock, &seed, len, events,
+					 count);
+			if (stops && status && !leave && !peer_gone(sock))
+				leave_behind(&rc);
 			/* Whoever leaves first has not been killed. */
 			if (!leave && status &&
 			    status != IBV_WC_REM_INV_REQ_ERR)
@@ -251,7 +274,7 @@ static void start_pair(struct pair *p, unsigned int *seed)
 		CHECK(p->pid[i] >= 0);
 		if (!p->pid[i]) {
 			close(s[!i]);
-			side(s[i], seeds[i], len);
+			side(s[i], seeds[i], len, &progress[p - pairs]);
 		}
 	}
 	close(s[0]);
@@ -289,11 +312,79 @@ static void check_survivor(pid_t pid, const char *what)
 	}
 }
 
+static void expect_progress(int but)
+{
+	uint64_t end = rc_ms() + ANSWER_MS, then[PAIRS];
+	int i;
+
+	for (i = 0; i < PAIRS; i++)
+		then[i] = progress[i];
+	for (i = 0; i < PAIRS; i++) {
+		while (i != but && progress[i] == then[i]) {
+			if (rc_ms() > end) {
+				fprintf(stderr, "FAILED  a pair stands still\n");
+				failures++;
+				return;
+			}
+			usleep(1000);
+		}
+	}
+}
+
+/* Another program comes and goes meanwhile. */
+static void expect_control(void)
+{
+	static char buf[65536];
+	struct rc rc = {0};
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (pid) {
+		check_survivor(pid, "control calls");
+		return;
+	}
+	rc_open(&rc, 0);
+	rc_create(&rc, buf, sizeof(buf));
+	rc_destroy(&rc);
+	rc_close(&rc);
+	_exit(0);
+}
+
+static void stop(struct pair *p, int who, unsigned int *seed)
+{
+	kill(p->pid[who], SIGSTOP);
+	expect_progress(p - pairs);
+	expect_control();
+	usleep((unsigned int)rand_r(seed) % 100000);
+	if (rand_r(seed) & 1) {
+		kill(p->pid[who], SIGCONT);
+		usleep((unsigned int)rand_r(seed) % 20000);
+	}
+}
+
+static void check_killed(pid_t pid)
+{
+	int status = reap(pid);
+
+	/* Who was stopped may have lost its connection. */
+	if ((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) ||
+	    (stops && !status))
+		return;
+	fprintf(stderr, "FAILED  %d ended by itself: %#x\n", pid,
+		(unsigned int)status);
+	failures++;
+}
+
 int main(int argc, char **argv)
 {
-	int kills = argc > 1 ? atoi(argv[1]) : 100, n, i, status;
-	unsigned int seed = argc > 2 ? (unsigned int)atoi(argv[2]) :
+	int kills = argc > 2 ? atoi(argv[2]) : 100, n, i;
+	unsigned int seed = argc > 3 ? (unsigned int)atoi(argv[3]) :
 				       (unsigned int)getpid();
+
+	stops = argc > 1 && !strcmp(argv[1], "stop");
+	progress = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(progress != MAP_FAILED);
 
 	signal(SIGTERM, on_term); /* theirs, from the beginning */
 	printf("seed %u\n", seed);
@@ -306,13 +397,10 @@ int main(int argc, char **argv)
 
 		/* Some die while they begin, most in the middle of traffic. */
 		usleep((unsigned int)rand_r(&seed) % 30000 + 1);
+		if (stops)
+			stop(p, who, &seed);
 		kill(p->pid[who], SIGKILL);
-		status = reap(p->pid[who]);
-		if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL) {
-			fprintf(stderr, "FAILED  %d ended by itself: %#x\n",
-				p->pid[who], (unsigned int)status);
-			failures++;
-		}
+		check_killed(p->pid[who]);
 		check_survivor(p->pid[!who], "survivor");
 		start_pair(p, &seed);
 	}

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
 #include <time.h>
@@ -42,6 +43,7 @@ struct fd_cache {
 static struct {
 	pthread_mutex_t lock; /* connection, tables below */
 	pthread_mutex_t call; /* one call at a time */
+	pthread_mutex_t drop; /* one destroyed object at a time */
 	int ready;	      /* connected and mapped */
 	int dead;	      /* the daemon is gone */
 	int arena_fd;
@@ -62,6 +64,7 @@ static struct {
 } me = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.call = PTHREAD_MUTEX_INITIALIZER,
+	.drop = PTHREAD_MUTEX_INITIALIZER,
 	.arena_fd = -1,
 	.sock = -1,
 	.watch = -1,
@@ -532,11 +535,12 @@ static void start_helper(void)
 
 /* ---- fork ----------------------------------------------------------- */
 
+/* In the order in which registering takes them. */
 static void before_fork(void)
 {
+	convert_before_fork();
 	pthread_mutex_lock(&me.lock);
 	pthread_mutex_lock(&me.call);
-	convert_before_fork();
 }
 
 static void parent_after_fork(void)
@@ -556,6 +560,7 @@ static void child_after_fork(void)
 
 	pthread_mutex_init(&me.call, NULL);
 	pthread_mutex_init(&me.lock, NULL);
+	pthread_mutex_init(&me.drop, NULL);
 	convert_child_after_fork();
 	if (me.sock >= 0)
 		let_go(me.sock);
@@ -840,27 +845,53 @@ int sfnic_async_read_fd(uint32_t ctx)
  * The program's own flags on the pipe stay as they are: what is drained here
  * comes through a descriptor of our own.
  */
-uint32_t sfnic_drop_events(int fd, uint64_t record, uint32_t size)
+/*
+ * Reads what is in the pipe and writes it back, except for @record: each as
+ * soon as it was read, so that no writer takes its room.
+ */
+static uint32_t turn_pipe(int rd, int wr, uint64_t record, uint32_t size)
 {
 	char buf[16], keep[65536];
-	uint32_t n, dropped = 0, kept = 0;
-	int rd, wr;
+	uint32_t dropped = 0, kept = 0, at = 0;
+	int left = 0;
 
-	if (fd < 0 || size > sizeof(buf))
+	if (size > sizeof(buf) || RAW(SYS_ioctl, rd, FIONREAD, &left))
 		return 0;
-	rd = reopen(fd, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	wr = reopen(fd, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-	while (rd >= 0 && kept + size <= sizeof(keep) &&
-	       raw_read(rd, buf, size) == (long)size) {
-		if (memcmp(buf, &record, sizeof(record))) {
+	for (; left >= (int)size; left -= (int)size) {
+		if (raw_read(rd, buf, size) != (long)size)
+			break;
+		if (!memcmp(buf, &record, sizeof(record))) {
+			dropped++;
+			continue;
+		}
+		if (kept + size <= sizeof(keep)) {
 			memcpy(keep + kept, buf, size);
 			kept += size;
-		} else {
-			dropped++;
 		}
+		if (raw_write(wr, keep + at, size) == (long)size)
+			at += size;
 	}
-	for (n = 0; n < kept && wr >= 0; n += size)
-		raw_write(wr, keep + n, size);
+	while (at < kept && raw_write(wr, keep + at, size) == (long)size)
+		at += size;
+	return dropped;
+}
+
+uint32_t sfnic_drop_events(int fd, uint64_t record, uint32_t size)
+{
+	uint32_t dropped = 0;
+	sigset_t all, old;
+	int rd, wr;
+
+	rd = reopen(fd, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	wr = reopen(fd, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	/* Else two that go at once would hold back each other's. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pthread_mutex_lock(&me.drop);
+	if (rd >= 0 && wr >= 0)
+		dropped = turn_pipe(rd, wr, record, size);
+	pthread_mutex_unlock(&me.drop);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (rd >= 0)
 		raw_close(rd);
 	if (wr >= 0)

@@ -857,17 +857,16 @@ static uint32_t turn_pipe(int rd, int wr, uint64_t record, uint32_t size)
 
 	if (size > sizeof(buf) || RAW(SYS_ioctl, rd, FIONREAD, &left))
 		return 0;
-	for (; left >= (int)size; left -= (int)size) {
+	for (; left >= (int)size && kept + size <= sizeof(keep);
+	     left -= (int)size) {
 		if (raw_read(rd, buf, size) != (long)size)
 			break;
 		if (!memcmp(buf, &record, sizeof(record))) {
 			dropped++;
 			continue;
 		}
-		if (kept + size <= sizeof(keep)) {
-			memcpy(keep + kept, buf, size);
-			kept += size;
-		}
+		memcpy(keep + kept, buf, size);
+		kept += size;
 		if (raw_write(wr, keep + at, size) == (long)size)
 			at += size;
 	}

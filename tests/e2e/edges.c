@@ -492,8 +492,9 @@ static void states(void)
 		CHECK(!recv_empty(qp, 20 + i));
 	set_state(qp, IBV_QPS_ERR);
 	CHECK(state(qp) == IBV_QPS_ERR);
-	CHECK(!recv_empty(qp, 24));
 	for (i = 0; i < 5; i++) {
+		if (i == 4)
+			CHECK(!recv_empty(qp, 24));
 		wc = wait_wc(10);
 		CHECK(wc.status == IBV_WC_WR_FLUSH_ERR);
 		CHECK(wc.wr_id == 20u + i);

@@ -91,6 +91,15 @@ static void loop_open(struct loop *l, struct ibv_comp_channel *ch, int depth)
 	connect_qp(&end, l->to, l->from->qp_num);
 }
 
+/* Connected again after an error. */
+static void loop_again(struct loop *l)
+{
+	set_state(l->to, IBV_QPS_RESET);
+	set_state(l->from, IBV_QPS_RESET);
+	connect_qp(&end, l->from, l->to->qp_num);
+	connect_qp(&end, l->to, l->from->qp_num);
+}
+
 static void loop_close(struct loop *l)
 {
 	CHECK(!ibv_destroy_qp(l->from));
@@ -221,11 +230,16 @@ static void solicited(void)
 	CHECK(event_waits(ch));
 	take_event(ch, l.cq);
 	CHECK(drain(l.cq) == 1);
+	/* One that has come, but that no poll has taken, counts. */
+	post_send(l.from, 0);
+	CHECK(!ibv_req_notify_cq(l.cq, 0));
+	take_event(ch, l.cq);
+	CHECK(drain(l.cq) == 1);
 	/* An error wakes those who wait for solicited ones. */
 	CHECK(!ibv_req_notify_cq(l.cq, 1));
 	set_state(l.to, IBV_QPS_ERR);
 	take_event(ch, l.cq);
-	CHECK(drain(l.cq) == 20 - 6);
+	CHECK(drain(l.cq) == 20 - 7);
 	loop_close(&l);
 	CHECK(!ibv_destroy_comp_channel(ch));
 	end_close(&end);
@@ -429,14 +443,56 @@ static void asynchronous(void)
 			loop_close(&l);
 		if (i % 2)
 			continue;
-		set_state(l.to, IBV_QPS_RESET);
-		set_state(l.from, IBV_QPS_RESET);
-		connect_qp(&end, l.from, l.to->qp_num);
-		connect_qp(&end, l.to, l.from->qp_num);
+		loop_again(&l);
 		fail_remotely(&l);
 		loop_close(&l);
 	}
 	CHECK(!async_waits());
+	CHECK(!ibv_destroy_comp_channel(ch));
+	end_close(&end);
+}
+
+/* Each thread destroys its own; all their unread events are in one pipe. */
+static void *fail_and_destroy(void *arg)
+{
+	struct loop l;
+	int i;
+
+	for (i = 0; i < messages / 300; i++) {
+		loop_open(&l, arg, DEPTH);
+		CHECK(!ibv_req_notify_cq(l.cq, 0));
+		post_recv(l.to, 0);
+		fail_remotely(&l); /* flushes that, too */
+		loop_close(&l);
+	}
+	return NULL;
+}
+
+static void destroyed_at_once(void)
+{
+	static struct loop bystander[MANY];
+	struct ibv_comp_channel *ch;
+	pthread_t t[8];
+	int i, j;
+
+	end_open(&end);
+	ch = new_channel();
+	for (i = 0; i < MANY; i++) {
+		loop_open(&bystander[i], ch, 4);
+		for (j = 0; j < 16; j++) {
+			fail_remotely(&bystander[i]);
+			loop_again(&bystander[i]);
+		}
+	}
+	for (i = 0; i < 8; i++)
+		CHECK(!pthread_create(&t[i], NULL, fail_and_destroy, ch));
+	for (i = 0; i < 8; i++)
+		CHECK(!pthread_join(t[i], NULL));
+	for (i = 0; i < MANY; i++) {
+		CHECK(async_waits());
+		loop_close(&bystander[i]);
+	}
+	CHECK(!async_waits() && !event_waits(ch));
 	CHECK(!ibv_destroy_comp_channel(ch));
 	end_close(&end);
 }
@@ -494,6 +550,7 @@ static const struct {
 	{"a full pipe, read late", full_pipe_read},
 	{"a full pipe, never read", full_pipe_destroyed},
 	{"asynchronous events", asynchronous},
+	{"many are destroyed at once", destroyed_at_once},
 	{"overrun of a CQ", overrun},
 };
 

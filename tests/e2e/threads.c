@@ -200,6 +200,8 @@ struct traffic {
 
 static struct traffic traffic[PAIRS];
 static struct ibv_cq *shared_cq;
+static uint32_t gone; /* churned pairs below it are destroyed */
+static int hold;      /* nobody polls */
 static int stop;
 
 static void traffic_start(struct traffic *t, struct ibv_cq *cq, int tag)
@@ -226,16 +228,25 @@ static void traffic_end(struct traffic *t)
 
 static int poll_shared(void)
 {
+	uint32_t before = LOAD(gone);
 	struct ibv_wc wc[4];
-	int i, n = ibv_poll_cq(shared_cq, 4, wc);
+	int i, n;
 
+	if (LOAD(hold)) {
+		sched_yield();
+		return 0;
+	}
+	n = ibv_poll_cq(shared_cq, 4, wc);
 	CHECK(n >= 0);
 	for (i = 0; i < n; i++) {
 		uint32_t tag = wc[i].wr_id >> 32;
 
-		/* Of a pair that was destroyed by now: never. */
+		CHECK(tag <= PAIRS);
+		if (tag == PAIRS) { /* never of a QP that is destroyed */
+			CHECK((uint32_t)wc[i].wr_id >= before);
+			continue;
+		}
 		CHECK(wc[i].status == IBV_WC_SUCCESS);
-		CHECK(tag < PAIRS);
 		CHECK((uint32_t)wc[i].wr_id < LOAD(traffic[tag].posted));
 		ADD(traffic[tag].done, 1);
 	}
@@ -301,23 +312,27 @@ static void qp_churn(void)
 
 	traffic_begin();
 	for (n = 0; seconds() < until; n++) {
+		uint64_t id = (uint64_t)PAIRS << 32 | n;
+		struct ibv_recv_wr recv = {.wr_id = id}, *bad;
 		struct traffic t;
 		struct ibv_sge sge;
-		/* Receives only: what they complete with is not polled. */
-		struct ibv_recv_wr recv = {.wr_id = ~0ull}, *bad;
 
-		traffic_start(&t, shared_cq, 0);
-		sge = (struct ibv_sge){(uintptr_t)t.buf, 4096, t.mr->lkey};
-		set_state(t.b, IBV_QPS_RESET);
-		to_init(t.b);
-		for (i = 0; i < 3; i++)
+		traffic_start(&t, shared_cq, PAIRS);
+		sge = (struct ibv_sge){(uintptr_t)t.buf, 0, t.mr->lkey};
+		STORE(hold, 1);
+		for (i = 0; i < 8; i++)
 			CHECK(!ibv_post_recv(t.b, &recv, &bad));
-		for (i = 0; i < 3; i++)
-			CHECK(!post(t.a, ~0ull, IBV_WR_SEND, &sge, 0, 0));
+		for (i = 0; i < 4; i++)
+			CHECK(!post(t.a, id, IBV_WR_SEND, &sge, 0, 0));
+		if (n % 2)
+			set_state(t.b, IBV_QPS_ERR);
 		traffic_end(&t);
+		STORE(gone, n + 1);
+		STORE(hold, 0);
 	}
 	CHECK(n > 3);
 	traffic_finish();
+	gone = 0;
 }
 
 static void cq_resize(void)
@@ -345,14 +360,14 @@ static void cq_resize(void)
 #define MR_THREADS 4
 
 static struct {
-	uint8_t *buf; /* 64 KiB that is registered and deregistered */
+	uint8_t *buf; /* registered and deregistered */
 	uint8_t *own;
 	struct ibv_mr *own_mr;
 	uint64_t keys; /* rkey << 32 | lkey of now, or of before */
 	uint64_t good, failed;
 } mem;
 
-#define MEM_SIZE 65536
+#define MEM_SIZE (1 << 20)
 
 static void wait_one(struct ibv_cq *cq, struct ibv_wc *wc)
 {
@@ -442,10 +457,9 @@ static void mr_churn(void)
 		if (!n)
 			for (i = 0; i < MR_THREADS; i++)
 				run_thread(&t[i], mr_thread, (void *)i);
-		usleep(n % 8 * 100);
+		usleep(n % 8 * 1000);
 		CHECK(!ibv_dereg_mr(mr));
 		memset(mem.buf, 2 + n % 200, MEM_SIZE);
-		usleep(100);
 		check_canary(2 + n % 200);
 	}
 	STORE(stop, 1);

@@ -367,6 +367,16 @@ static bool overlaps(const struct block *b, uint64_t addr, uint64_t len)
 	return b->len && b->va < addr + len && addr < b->va + b->len;
 }
 
+bool convert_covers(uint64_t addr, uint64_t len)
+{
+	uint32_t i;
+
+	for (i = 0; i < high; i++)
+		if (overlaps(&blocks[i], addr, len ? len : 1))
+			return true;
+	return false;
+}
+
 /* The parts of [start, end) that are in the arena, from the blocks. */
 static void collect(struct rnic_mr_attr *attr, uint64_t start, uint64_t end)
 {
@@ -451,6 +461,22 @@ static void convert_range(struct rnic_mr_attr *attr)
 	collect(attr, start, end);
 }
 
+static bool writable(uint64_t start, uint64_t end)
+{
+	struct mapping maps[MAX_PIECES];
+	int i, n;
+
+	do {
+		n = maps_read(start, end, maps, MAX_PIECES);
+		for (i = 0; i < n; i++)
+			if (!maps[i].writable)
+				return false;
+		if (n > 0)
+			start = maps[n - 1].end;
+	} while (n == MAX_PIECES);
+	return true;
+}
+
 /*
  * Maps in what is to be registered, as pinning would: a region that is not
  * mapped, or not writable though it must be, is refused.
@@ -467,8 +493,10 @@ static int populate(const struct rnic_mr_attr *attr)
 		return EINVAL;
 	err = RAW(SYS_madvise, start, end - start,
 		  write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
-	/* EINVAL: a kernel or a kind of memory that does not know it. */
-	return err == -ENOMEM || err == -EFAULT ? EFAULT : 0;
+	if (err == -ENOMEM || err == -EFAULT)
+		return EFAULT;
+	/* A kernel or a kind of memory that does not know it, or no right. */
+	return err == -EINVAL && write && !writable(start, end) ? EFAULT : 0;
 }
 
 static void enter(sigset_t *old)

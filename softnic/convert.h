@@ -25,6 +25,9 @@ void convert_release(const struct convert_hold *hold);
 void convert_note(uint32_t key, const struct convert_hold *hold);
 void convert_forget(uint32_t key);
 
+/* Is any of it in the arena?  Takes no lock. */
+bool convert_covers(uint64_t addr, uint64_t len);
+
 /* How many threads of this process are ours. */
 void convert_helper_threads(int n);
 

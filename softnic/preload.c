@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "softnic/client.h"
+#include "softnic/convert.h"
 #include "softnic/paths.h"
 #include "softnic/raw.h"
 #include "softnic/refresh.h"
@@ -794,6 +795,26 @@ WRAP(ssize_t, write, (int fd, const void *buf, size_t len))
 		return ret;
 	errno = -ret;
 	return -1;
+}
+
+/*
+ * Registered pages lie in the arena: as they are, they can neither grow into
+ * what follows there, nor move without our knowing.
+ */
+WRAP(void *, mremap, (void *old, size_t old_len, size_t len, int flags, ...))
+{
+	va_list args;
+	void *to;
+
+	va_start(args, flags);
+	to = flags & MREMAP_FIXED ? va_arg(args, void *) : NULL;
+	va_end(args);
+	if (unlikely((len > old_len || flags & ~MREMAP_MAYMOVE) &&
+		     convert_covers((uintptr_t)old, old_len))) {
+		errno = ENOMEM;
+		return MAP_FAILED;
+	}
+	return NEXT(mremap)(old, old_len, len, flags, to);
 }
 
 WRAP(int, socket, (int domain, int type, int protocol))

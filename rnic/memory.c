@@ -219,7 +219,7 @@ static enum rnic_copy_result atomic_host(struct rnic *r,
 
 	/* A holder that died has written 8 bytes or none: nothing to mend. */
 	if (r->ops->lock(r->host, lock) == RNIC_LOCK_BUSY)
-		return RNIC_FAULT_DST;
+		return RNIC_COPY_BUSY;
 	/* Whichever way it fails, it is the target's memory. */
 	res = r->ops->copy(r->host, &raw, at) ? RNIC_FAULT_DST : RNIC_COPY_OK;
 	if (!res) {

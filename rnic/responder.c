@@ -468,6 +468,7 @@ static void receive_atomic(struct request *q)
 	const struct rnic_packet *pkt = q->pkt;
 	struct rnic_responder *resp = &q->qp->resp;
 	struct rnic_atomic_slot *slot;
+	enum rnic_copy_result res;
 	const struct rnic_mr *mr;
 	uint64_t old;
 
@@ -481,9 +482,12 @@ static void receive_atomic(struct request *q)
 		nak_access(q);
 		return;
 	}
-	if (rnic_atomic(q->call->r, mr, pkt->va,
-			pkt->op == RNIC_PKT_CAS ? RNIC_CAS : RNIC_FADD,
-			pkt->arg0, pkt->arg1, &old)) {
+	res = rnic_atomic(q->call->r, mr, pkt->va,
+			  pkt->op == RNIC_PKT_CAS ? RNIC_CAS : RNIC_FADD,
+			  pkt->arg0, pkt->arg1, &old);
+	if (res == RNIC_COPY_BUSY)
+		return; /* no answer: the requester comes again */
+	if (res) {
 		nak_fatal(q, RNIC_AETH_NAK_OP, RNIC_EVENT_QP_FATAL);
 		return;
 	}

@@ -195,7 +195,12 @@ struct rnic_ref {
 	uint32_t space; /* RAW, ARENA or number of an address space */
 };
 
-enum rnic_copy_result { RNIC_COPY_OK = 0, RNIC_FAULT_DST, RNIC_FAULT_SRC };
+enum rnic_copy_result {
+	RNIC_COPY_OK = 0,
+	RNIC_FAULT_DST,
+	RNIC_FAULT_SRC,
+	RNIC_COPY_BUSY, /* atomics only: not now, nothing has happened */
+};
 
 /* What the model needs from the process that it runs in. */
 struct rnic_host_ops {

@@ -62,8 +62,8 @@ static inline void rc_open(struct rc *rc, int index)
 	ibv_free_device_list(list);
 	CHECK(rc->pd = ibv_alloc_pd(rc->ctx));
 	if (!rc->timeout) {
-		rc->timeout = 8; /* 1 ms */
-		rc->retry_cnt = 3;
+		rc->timeout = 14; /* 67 ms */
+		rc->retry_cnt = 7;
 		rc->rnr_retry = 7; /* for ever */
 	}
 }

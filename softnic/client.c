@@ -356,6 +356,7 @@ static int attach(int sock)
 	me.host.shared =
 		(struct sfnic_shared *)((char *)me.base + RNIC_ARENA_DYNAMIC);
 	me.host.size = me.size;
+	me.host.lock_wait_ms = 500;
 	me.host.get_fd = client_get_fd;
 	me.host.event_later = client_event_later;
 	return rnic_attach(&me.rnic, me.base, me.size, &sfnic_host_ops,

@@ -826,6 +826,7 @@ static void make_rnic(void)
 	d.host.shared =
 		(struct sfnic_shared *)((char *)d.base + RNIC_ARENA_DYNAMIC);
 	d.host.shared->next_tick = UINT64_MAX;
+	d.host.lock_wait_ms = 50; /* it has others to serve */
 	d.host.get_fd = daemon_get_fd;
 	d.host.event_later = event_later;
 	err = rnic_create(&d.rnic, d.base, d.opt.arena_size, &config,

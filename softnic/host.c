@@ -68,8 +68,6 @@ static uint64_t host_reach(void *host, uint64_t end)
 
 /* ---- locks ---------------------------------------------------------- */
 
-/* How long anyone may hold a lock before others take him for stopped. */
-#define LOCK_WAIT_NS 50000000L
 #define LOCK_SPINS 400
 
 static pthread_mutex_t *mutex(struct rnic_lock *lock)
@@ -107,10 +105,10 @@ static enum rnic_lock_result host_trylock(void *host, struct rnic_lock *lock)
 
 static enum rnic_lock_result host_lock(void *host, struct rnic_lock *lock)
 {
+	const struct sfnic_host *h = host;
 	struct timespec ts;
 	int i, err;
 
-	(void)host;
 	for (i = 0; i < LOCK_SPINS; i++) {
 		err = pthread_mutex_trylock(mutex(lock));
 		if (__builtin_expect(err != EBUSY, 1))
@@ -120,7 +118,7 @@ static enum rnic_lock_result host_lock(void *host, struct rnic_lock *lock)
 #endif
 	}
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	ts.tv_nsec += LOCK_WAIT_NS;
+	ts.tv_nsec += h->lock_wait_ms * 1000000L;
 	if (ts.tv_nsec >= 1000000000L) {
 		ts.tv_nsec -= 1000000000L;
 		ts.tv_sec++;

@@ -14,6 +14,11 @@ struct sfnic_host {
 	uint32_t space; /* this process's own address space */
 	int kick_fd;	/* eventfd that wakes the daemon */
 	/*
+	 * How long anyone may hold a lock before others take him for stopped.
+	 * A program on a crowded machine may lose its CPU for long.
+	 */
+	uint32_t lock_wait_ms;
+	/*
 	 * The descriptor of a pipe or of an address space; -1 if it is gone.
 	 * It stays this module's property.
 	 */

@@ -321,7 +321,7 @@ static int map_arena(int fd, uint64_t size)
 		int same = st.st_ino == me.ino && st.st_dev == me.dev;
 
 		raw_close(fd);
-		return same ? 0 : EIO;
+		return same ? 0 : ENODEV;
 	}
 	base = mmap(NULL, size, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	if (base == MAP_FAILED)
@@ -390,6 +390,9 @@ static int connect_daemon(void)
 	if (err == ENOMEM)
 		complain("no address space for the arena: raise the limit "
 			 "(ulimit -v) or use `sfnic run --arena 1G`");
+	if (err == EIO)
+		complain("the daemon turns the program away: it may have no "
+			 "descriptors left (ulimit -n where it was started)");
 	if (err == EPROTO)
 		complain("the daemon is of another build: `sfnic down`, then "
 			 "start the program again");
@@ -613,6 +616,9 @@ int sfnic_open(uint32_t dev, int flags)
 	req.open.dev = dev;
 	err = sfnic_call(&req, life[1], &rsp, NULL);
 	let_go(life[1]);
+	if (err == EMFILE)
+		complain("the daemon has no descriptors left: raise ulimit -n, "
+			 "`sfnic down`, then start the program again");
 	if (err)
 		goto err_life;
 	fd = reopen(me.arena_fd, O_RDWR | (flags & O_CLOEXEC));

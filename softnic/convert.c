@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include "softnic/client.h"
 #include "softnic/convert.h"
 #include "softnic/maps.h"
@@ -174,6 +175,15 @@ static bool is_own(uint64_t start, uint64_t end)
 
 /* ---- there ---------------------------------------------------------- */
 
+/* Would the kernel send SIGXFSZ? */
+static bool file_limit(uint64_t end)
+{
+	struct rlimit limit;
+
+	return !RAW(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) &&
+	       limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < end;
+}
+
 static uint64_t take_pages(uint64_t len, int arena)
 {
 	struct sfnic_req req = {.op = SFNIC_ALLOC_PAGES, .pages.len = len};
@@ -182,7 +192,8 @@ static uint64_t take_pages(uint64_t len, int arena)
 	if (sfnic_call(&req, -1, &rsp, NULL))
 		return 0;
 	/* Rather no conversion now than a SIGBUS later. */
-	if (!RAW(SYS_fallocate, arena, 0, rsp.pages.off, len))
+	if (!file_limit(rsp.pages.off + len) &&
+	    !RAW(SYS_fallocate, arena, 0, rsp.pages.off, len))
 		return rsp.pages.off;
 	req.op = SFNIC_FREE_PAGES;
 	req.pages.off = rsp.pages.off;

@@ -85,6 +85,7 @@ static struct {
 	int arena_fd;
 	int epoll;
 	int listen;
+	int reserve; /* a descriptor for when there are no more */
 	int down;
 	uint64_t unused_since; /* 0: in use */
 	struct conn conn[MAX_CONN];
@@ -312,6 +313,14 @@ static void conn_close(uint32_t index)
 		space_end(space);
 }
 
+/* No descriptor left: he shall know rather than wait. */
+static void turn_away(void)
+{
+	close(d.reserve);
+	close(accept4(d.listen, NULL, NULL, SOCK_CLOEXEC));
+	d.reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
 static void conn_accept(void)
 {
 	struct ucred cred;
@@ -319,6 +328,8 @@ static void conn_accept(void)
 	uint32_t i;
 	int fd = accept4(d.listen, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
+	if (fd < 0 && errno == EMFILE)
+		turn_away();
 	if (fd < 0)
 		return;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) ||
@@ -449,8 +460,10 @@ static int op_open(struct call *c)
 	struct context *ctx;
 	uint32_t i;
 
-	if (c->fd < 0 || c->req->open.dev >= rnic_devices(&d.rnic))
+	if (c->req->open.dev >= rnic_devices(&d.rnic))
 		return EINVAL;
+	if (c->fd < 0)
+		return EMFILE; /* it was sent, there was no room for it */
 	for (i = 1; i < SFNIC_MAX_CTX && d.ctx[i].id; i++)
 		;
 	if (i == SFNIC_MAX_CTX)
@@ -761,7 +774,8 @@ static void make_arena(void)
 	if (fd < 0)
 		give_up("cannot create the arena", errno);
 	if (ftruncate(fd, (off_t)size))
-		give_up("cannot size the arena (try --arena 1G)", errno);
+		give_up("cannot size the arena (try --arena 1G, or raise "
+			"ulimit -f)", errno);
 	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
 	d.base = mmap(NULL, size, PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_NORESERVE, fd, 0);
@@ -893,24 +907,36 @@ static void claim_directory(void)
 	give_up("another daemon serves the runtime directory", 0);
 }
 
+#define WANTED_FILES (1u << 20)
+
+/* The limits of who started us are not meant for us, as far as we may. */
+static void raise_limit(int what, rlim_t wanted)
+{
+	struct rlimit limit = {wanted, wanted};
+
+	if (!setrlimit(what, &limit) || getrlimit(what, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(what, &limit);
+}
+
 static void set_up(void)
 {
-	struct rlimit nofile;
 	uint32_t i;
 
 	for (i = 0; i < MAX_CONN; i++)
 		d.conn[i].fd = -1;
-	if (!getrlimit(RLIMIT_NOFILE, &nofile)) {
-		nofile.rlim_cur = nofile.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &nofile);
-	}
+	raise_limit(RLIMIT_NOFILE, WANTED_FILES);
+	raise_limit(RLIMIT_FSIZE, RLIM_INFINITY);
+	signal(SIGXFSZ, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
 	claim_directory();
 	d.epoll = epoll_create1(EPOLL_CLOEXEC);
 	d.host.kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (d.epoll < 0 || d.host.kick_fd < 0)
+	d.reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (d.epoll < 0 || d.host.kick_fd < 0 || d.reserve < 0)
 		give_up("cannot set up", errno);
 	make_arena();
 	make_rnic();

@@ -61,6 +61,8 @@ static bool cq_arm_hit(const struct rnic_cq *cq, uint64_t armed)
 
 	if (mode == SF_CQ_ARM_SOLICITED)
 		last = load_relaxed(&cq->solicited);
+	if (index < load_acquire(&cq->told))
+		index = load_acquire(&cq->told);
 	return mode != SF_CQ_ARM_NONE && last > index;
 }
 
@@ -79,14 +81,17 @@ static void cq_event(struct rnic_call *call, const struct rnic_cq *cq,
 /* Whoever takes the arm word away raises the event. */
 static void cq_fire(struct rnic_call *call, struct rnic_cq *cq)
 {
-	uint64_t armed = __atomic_load_n(&cq->armed, __ATOMIC_SEQ_CST);
+	uint64_t armed = __atomic_load_n(&cq->armed, __ATOMIC_SEQ_CST), last;
 
 	if (likely(!armed) || !cq_arm_hit(cq, armed))
 		return;
 	store_release(&cq->pending, 1);
+	last = load_acquire(&cq->producer);
 	if (__atomic_compare_exchange_n(&cq->armed, &armed, 0, false,
-					__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+					__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+		store_release(&cq->told, last);
 		cq_event(call, cq, RNIC_EVENT_COMPLETION);
+	}
 }
 
 void rnic_cq_raise(struct rnic *r, const struct rnic_event *event)

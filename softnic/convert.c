@@ -302,17 +302,37 @@ static bool block_mapped(const struct block *b, bool *gone)
 	return at == b->va + b->len;
 }
 
-/* A private copy of [va, va + len) takes its place. */
-static bool make_private(uint64_t va, uint64_t len)
+static bool copy_from_file(int fd, uint64_t off, char *to, uint64_t len)
 {
+	while (len) {
+		long n = raw_pread(fd, to, len, (off_t)off);
+
+		if (n <= 0)
+			return false;
+		off += (uint64_t)n;
+		to += n;
+		len -= (uint64_t)n;
+	}
+	return true;
+}
+
+/*
+ * A private copy takes the place of the block.  The kernel copies: what watches
+ * this program's accesses to its memory (sanitizers) has nothing to say.
+ */
+static bool make_private(const struct block *b)
+{
+	uint64_t va = b->va, len = b->len;
+	int arena;
 	void *copy = mmap(NULL, len, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (copy == MAP_FAILED)
 		return false;
-	memcpy(copy, (void *)(uintptr_t)va, len);
-	if (mremap(copy, len, len, MREMAP_MAYMOVE | MREMAP_FIXED,
-		   (void *)(uintptr_t)va) != MAP_FAILED)
+	sfnic_arena(&arena);
+	if (copy_from_file(arena, b->off, copy, len) &&
+	    RAW(SYS_mremap, copy, len, len, MREMAP_MAYMOVE | MREMAP_FIXED,
+		va) == (long)va)
 		return true;
 	munmap(copy, len);
 	return false;
@@ -335,7 +355,7 @@ static void revert(struct block *b)
 	guard = guard_begin(b->va, b->len);
 	if (guard == GUARD_IMPOSSIBLE)
 		return; /* stays as it is; taken up by the next region */
-	if (make_private(b->va, b->len)) {
+	if (make_private(b)) {
 		guard_end(guard, b->va, b->len);
 		give_pages(b->off, b->len);
 		b->len = 0;
@@ -610,7 +630,7 @@ void convert_child_after_fork(void)
 
 	for (i = 0; i < high; i++) {
 		if (blocks[i].len && block_mapped(&blocks[i], &gone))
-			make_private(blocks[i].va, blocks[i].len);
+			make_private(&blocks[i]);
 		blocks[i].len = 0;
 	}
 	memset(notes, 0, sizeof(notes));

@@ -29,9 +29,10 @@
 
 struct rc_address {
 	uint32_t qpn;
-	uint16_t lid;
+	uint32_t lid;
 	uint64_t addr;
 	uint32_t rkey;
+	uint32_t reserved; /* no padding: it is sent as it is */
 };
 
 struct rc {
@@ -141,7 +142,7 @@ static inline void rc_connect(struct rc *rc, const struct rc_address *peer)
 		.dest_qp_num = peer->qpn,
 		.max_dest_rd_atomic = 4,
 		.min_rnr_timer = 1,
-		.ah_attr = {.dlid = peer->lid, .port_num = 1},
+		.ah_attr = {.dlid = (uint16_t)peer->lid, .port_num = 1},
 	};
 	CHECK(!ibv_modify_qp(rc->qp, &attr,
 			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |

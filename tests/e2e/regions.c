@@ -430,7 +430,7 @@ static void pieces(void)
 
 /* Writers that do not know of registration lose nothing. */
 #define WRITERS 3
-static volatile int running;
+static int running;
 static uint64_t *counters; /* one line each, all over the region */
 #define LINES 4096
 
@@ -438,7 +438,7 @@ static void *writer(void *arg)
 {
 	uint64_t sum = 0, i, first = (uintptr_t)arg;
 
-	while (running)
+	while (__atomic_load_n(&running, __ATOMIC_RELAXED))
 		for (i = first; i < LINES; i += WRITERS) {
 			counters[i * 8]++;
 			sum++;
@@ -464,7 +464,7 @@ static void writers(void)
 		      IBV_WC_SUCCESS);
 		CHECK(!ibv_dereg_mr(mr));
 	}
-	running = 0;
+	__atomic_store_n(&running, 0, __ATOMIC_RELAXED);
 	for (i = 0; i < WRITERS; i++) {
 		pthread_join(t[i], &ret);
 		sum += (uint64_t)ret;

@@ -64,6 +64,11 @@ int sfnic_async_read_fd(uint32_t ctx);
 int sfnic_reg_mr(uint32_t ctx, struct rnic_mr_attr *attr, uint32_t *key);
 int sfnic_dereg_mr(uint32_t ctx, uint32_t key);
 
+/*
+ * Copies own memory by the kernel's hand: what watches this program's accesses
+ * (valgrind, sanitizers) has nothing to say.
+ */
+bool sfnic_copy_own(char *to, uint64_t va, uint64_t len);
 /* The arena as mapped here, and a descriptor of it. */
 void *sfnic_arena(int *fd);
 

@@ -211,31 +211,22 @@ static void give_pages(uint64_t off, uint64_t len)
 	sfnic_call(&req, -1, &rsp, NULL);
 }
 
-static bool copy_to_file(int fd, uint64_t off, uint64_t va, uint64_t len)
-{
-	while (len) {
-		long n = raw_pwrite(fd, (void *)(uintptr_t)va, len, (off_t)off);
-
-		if (n <= 0)
-			return false;
-		off += (uint64_t)n;
-		va += (uint64_t)n;
-		len -= (uint64_t)n;
-	}
-	return true;
-}
-
 static bool move_in(uint64_t va, uint64_t len, uint64_t off, int arena)
 {
-	int guard = guard_begin(va, len);
+	void *new = mmap(NULL, len, PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_POPULATE, arena, (off_t)off);
+	int guard;
 	bool ok;
 
-	if (guard == GUARD_IMPOSSIBLE)
+	if (new == MAP_FAILED)
 		return false;
-	ok = copy_to_file(arena, off, va, len) &&
-	     RAW(SYS_mmap, va, len, PROT_READ | PROT_WRITE,
-		 MAP_SHARED | MAP_FIXED | MAP_POPULATE, arena, off) == (long)va;
+	guard = guard_begin(va, len);
+	ok = guard != GUARD_IMPOSSIBLE && sfnic_copy_own(new, va, len) &&
+	     RAW(SYS_mremap, new, len, len, MREMAP_MAYMOVE | MREMAP_FIXED,
+		 va) == (long)va;
 	guard_end(guard, va, len);
+	if (!ok)
+		munmap(new, len);
 	return ok;
 }
 
@@ -325,7 +316,7 @@ static bool make_private(const struct block *b)
 	uint64_t va = b->va, len = b->len;
 	int arena;
 	void *copy = mmap(NULL, len, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
 	if (copy == MAP_FAILED)
 		return false;

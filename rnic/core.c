@@ -513,9 +513,10 @@ static uint64_t tick_qp(struct rnic *r, uint32_t i, uint64_t now)
 	deadline = load_acquire(&qp->req.deadline);
 	if (!load_acquire(&qp->qpn))
 		return UINT64_MAX;
-	if (deadline > now && !load_relaxed(&qp->req.mark)) {
+	if (deadline > now) {
 		timer_bit_set(r, i);
-		return deadline;
+		if (!load_relaxed(&qp->req.mark))
+			return deadline;
 	}
 	rnic_call_begin(&call, r);
 	call.bounded = true;

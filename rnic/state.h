@@ -76,7 +76,7 @@ struct rnic_cq {
 
 	/* no lock: set by the consumer, taken by whoever raises the event */
 	uint64_t armed; /* arm word, 0: not armed */
-	uint64_t told; /* producer at the last event: CQEs below it raised it */
+	uint64_t told; /* CQEs below it have raised their event */
 	uint32_t pending; /* an event is due: set before disarming */
 
 	uint32_t comp_events; /* raised, under lock */

@@ -458,11 +458,11 @@ static void event_of_a_dead_one_is_raised_once(void **state)
 	uint32_t v;
 
 	for (v = 0; v < 2; v++) {
+		fx_send(&g->a, &nop);
 		/* Died after disarming it, or just before. */
 		cq->armed = v ? (uint64_t)SF_CQ_ARM_ANY << SF_CQ_ARM_SHIFT : 0;
+		cq->told = v ? 0 : cq->producer;
 		cq->pending = 1;
-		if (!v)
-			fx_send(&g->a, &nop);
 		rnic_repair(g->fx.r);
 		expect_event(&g->fx, RNIC_EVENT_COMPLETION, 1, 0xc0000001);
 		rnic_repair(g->fx.r);

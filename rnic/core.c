@@ -322,6 +322,37 @@ void rnic_ctx_fail(struct rnic *r, uint32_t ctx)
 	}
 }
 
+static bool leads_to(const struct rnic *r, const struct rnic_qp *qp,
+		     uint32_t ctx)
+{
+	const struct rnic_qp *peer = rnic_qp_get(r, qp->attr.dest_qpn);
+
+	return peer && peer->ctx == ctx && peer->init.dev == qp->peer_dev &&
+	       peer->attr.dest_qpn == qp->qpn;
+}
+
+void rnic_ctx_orphan_peers(struct rnic *r, uint32_t ctx)
+{
+	struct rnic_call call;
+	uint32_t i, state;
+
+	rnic_call_begin(&call, r);
+	for (i = 0; i < r->sh->qps.high; i++) {
+		struct rnic_qp *qp = &r->sh->qp[i];
+
+		state = load_acquire(&qp->state);
+		if (!load_acquire(&qp->qpn) || qp->ctx == ctx ||
+		    (state != RNIC_RTR && state != RNIC_RTS &&
+		     state != RNIC_SQD) ||
+		    !leads_to(r, qp, ctx))
+			continue;
+		if (!rnic_sq_idle(qp) && qp->attr.timeout)
+			continue; /* its retries are being counted */
+		rnic_qp_fail(&call, qp, RNIC_EVENT_NONE);
+		rnic_call_end(&call);
+	}
+}
+
 bool rnic_ctx_reap(struct rnic *r, uint32_t ctx)
 {
 	int err = 0;

@@ -270,6 +270,8 @@ void rnic_requester_reset(struct rnic *r, struct rnic_qp *qp, uint64_t start);
 void rnic_requester_start(struct rnic_qp *qp, uint32_t psn);
 /* In SQD: all that was begun is complete. */
 bool rnic_sq_drained(const struct rnic_qp *qp);
+/* The same, and nothing waits to be sent again. */
+bool rnic_sq_idle(const struct rnic_qp *qp);
 void rnic_requester_repair(struct rnic *r, struct rnic_qp *qp);
 
 /* Flushes the receive queue of a QP in ERR. */

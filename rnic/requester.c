@@ -770,6 +770,11 @@ bool rnic_sq_drained(const struct rnic_qp *qp)
 	       !req->cur_off;
 }
 
+bool rnic_sq_idle(const struct rnic_qp *qp)
+{
+	return rnic_sq_drained(qp) && qp->req.wait == RNIC_WAIT_NONE;
+}
+
 static bool may_send(const struct rnic *r, const struct rnic_qp *qp)
 {
 	uint32_t state = load_acquire(&qp->state);

@@ -377,6 +377,12 @@ int rnic_qp_destroy(struct rnic *r, uint32_t ctx, uint32_t qpn,
 void rnic_space_reap(struct rnic *r, uint32_t space);
 /* All queue pairs of @ctx go to ERR and are flushed: the device is lost. */
 void rnic_ctx_fail(struct rnic *r, uint32_t ctx);
+/*
+ * The owner of @ctx has died: what its queue pairs were connected to goes to
+ * ERR, so that who waits for a message ends (on a wire it would wait for ever).
+ * A request that is under way first ends by its retries, as on a wire.
+ */
+void rnic_ctx_orphan_peers(struct rnic *r, uint32_t ctx);
 /* Destroys all that @ctx owns, in the right order; false: something stays. */
 bool rnic_ctx_reap(struct rnic *r, uint32_t ctx);
 /*

@@ -53,6 +53,7 @@ struct context {
 	uint32_t dev;
 	int life;
 	int async;
+	uint32_t full; /* deliver_pending() that found it full */
 	bool zombie; /* ended, but some of its objects cannot go yet */
 };
 
@@ -60,6 +61,7 @@ struct channel {
 	uint32_t id;
 	uint32_t last_id;
 	uint32_t ctx;
+	uint32_t full; /* as in a context */
 	int fd;
 };
 
@@ -138,16 +140,6 @@ static int watch_fd(int fd, enum source source, uint32_t index, uint32_t events)
 	return epoll_ctl(d.epoll, EPOLL_CTL_ADD, fd, &ev) ? errno : 0;
 }
 
-static bool in_use(void)
-{
-	uint32_t i;
-
-	for (i = 1; i < SFNIC_MAX_CTX; i++)
-		if (d.ctx[i].id)
-			return true;
-	return false;
-}
-
 static uint32_t users(void)
 {
 	uint32_t i, n = 0;
@@ -155,6 +147,17 @@ static uint32_t users(void)
 	for (i = 1; i < SFNIC_MAX_SPACE; i++)
 		n += d.space[i].id != 0;
 	return n;
+}
+
+/* Who is connected may open a device at any time, also after hours. */
+static bool in_use(void)
+{
+	uint32_t i;
+
+	for (i = 1; i < SFNIC_MAX_CTX; i++)
+		if (d.ctx[i].id)
+			return true;
+	return users();
 }
 
 /* ---- host of the RNIC core ------------------------------------------ */
@@ -212,18 +215,30 @@ static void event_later(const struct rnic_event *event)
 		d.pending[d.pendings++] = (struct pending){*event, 1};
 }
 
+static uint32_t *full_mark(const struct rnic_event *event)
+{
+	return event->type == RNIC_EVENT_COMPLETION ?
+		       &channel_get(event->channel)->full :
+		       &ctx_get(event->ctx)->full;
+}
+
+/* In the order in which they came: none overtakes in a pipe that was full. */
 static void deliver_pending(void)
 {
+	static uint32_t round;
 	uint32_t i, kept = 0;
 
+	round++;
 	for (i = 0; i < d.pendings; i++) {
 		struct pending p = d.pending[i];
 		int fd = event_fd(&p.event);
+		uint32_t *full = fd < 0 ? NULL : full_mark(&p.event);
 
-		while (p.count && fd >= 0) {
+		while (p.count && fd >= 0 && *full != round) {
 			if (sfnic_event_write(fd, &p.event) == EAGAIN)
-				break;
-			p.count--;
+				*full = round;
+			else
+				p.count--;
 		}
 		if (p.count && fd >= 0)
 			d.pending[kept++] = p;
@@ -384,6 +399,7 @@ static void ctx_end(uint32_t index)
 		return;
 	close(c->life);
 	rnic_repair(&d.rnic);
+	rnic_ctx_orphan_peers(&d.rnic, index);
 	channels_close(index);
 	if (c->async >= 0)
 		close(c->async);

@@ -141,5 +141,17 @@ else
 	fail "starters killed: $bad of $i went wrong"
 fi
 
+# ---- leaves ----------------------------------------------------------
+
+# Not while somebody is connected who may open a device again.
+cases=$((cases + 1))
+"$sfnic" down --force >/dev/null 2>&1 || true
+if "$sfnic" run --linger 1 -- "$1" reopen >"$work/out" 2>&1; then
+	echo "ok      a device can be opened again after a long pause"
+else
+	fail "a device cannot be opened after a long pause"
+	cat "$work/out"
+fi
+
 check_nothing_left
 summary

@@ -58,6 +58,12 @@ kill_one server ib_send_bw -F -D 20
 kill_one server ib_write_bw -F -D 20
 kill_one server ib_read_bw -F -D 20
 kill_one server ib_atomic_bw -F -D 20
+# Who only waits for a message is told, too.
+for side in server client; do
+	kill_one "$side" ib_send_lat -F -D 20
+	kill_one "$side" ib_send_lat -F -e -n 2000000
+done
+kill_one client ib_send_bw -F -D 20
 
 check_nothing_left
 pingpong -n 1000

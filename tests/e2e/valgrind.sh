@@ -7,8 +7,6 @@ set -euo pipefail
 
 command -v valgrind >/dev/null || die "no valgrind; run scripts/setup --tests"
 limit=120
-# Programs are slow to start here; the fabric should not leave meanwhile.
-fabric=(--linger 60)
 under=(valgrind -q --error-exitcode=99 --leak-check=no
 	"--suppressions=$e2e/perftest.supp")
 

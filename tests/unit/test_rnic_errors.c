@@ -1292,6 +1292,56 @@ static void ring_that_finds_the_engine_busy_leaves_a_mark(void **state)
 	assert_int_equal(fx_qp(&g->a)->req.mark, 0);
 }
 
+/* ---- the peer's process dies ---------------------------------------- */
+
+static void who_waits_for_a_dead_peer_is_flushed(void **state)
+{
+	struct rig *g = *state;
+
+	fx_recv_mr(&g->b, 60, &g->bm, 0, 8);
+	fx_recv_mr(&g->b, 61, &g->bm, 0, 8);
+	rnic_ctx_orphan_peers(g->fx.r, 1);
+	rnic_ctx_reap(g->fx.r, 1);
+	expect_cqe(&g->b.rcq, SF_CQE_RECV, SF_ST_WR_FLUSH_ERR, SF_SYN_QP_STATE,
+		   60);
+	expect_cqe(&g->b.rcq, SF_CQE_RECV, SF_ST_WR_FLUSH_ERR, SF_SYN_QP_STATE,
+		   61);
+	assert_int_equal(fx_state(&g->b), RNIC_ERR);
+	expect_no_event(&g->fx);
+}
+
+static void request_to_a_dead_peer_ends_by_its_retries(void **state)
+{
+	struct rig *g = *state;
+	struct fx_wr wr = request(g, SF_OP_SEND, 8);
+	uint64_t index = fx_send(&g->a, &wr); /* no receive: waits */
+
+	fx_recv_mr(&g->a, 62, &g->am, 0, 8);
+	rnic_ctx_orphan_peers(g->fx.r, 2);
+	rnic_ctx_reap(g->fx.r, 2);
+	expect_no_cqe(&g->a.scq);
+	fx_settle(&g->fx);
+	expect_cqe(&g->a.scq, SF_OP_SEND, SF_ST_RETRY_EXC_ERR, SF_SYN_TIMEOUT,
+		   index);
+	expect_cqe(&g->a.rcq, SF_CQE_RECV, SF_ST_WR_FLUSH_ERR, SF_SYN_QP_STATE,
+		   62);
+}
+
+static void death_of_a_stranger_is_not_noticed(void **state)
+{
+	struct rig *g = *state;
+	struct fx_end c;
+
+	/* It leads to b, but b does not lead there. */
+	fx_end_new(&c, &g->fx, g->fx.r, 3, 0, &fx_defaults);
+	fx_connect(&c, &g->b, RNIC_RTS, &fx_defaults, 1, 1);
+	fx_recv_mr(&g->b, 60, &g->bm, 0, 8);
+	rnic_ctx_orphan_peers(g->fx.r, 3);
+	rnic_ctx_reap(g->fx.r, 3);
+	expect_no_cqe(&g->b.rcq);
+	assert_int_equal(fx_state(&g->b), RNIC_RTS);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -1354,6 +1404,9 @@ int main(void)
 		T(busy_receive_cq_delays_but_repeats_nothing),
 		T(busy_send_cq_delays_but_repeats_nothing),
 		T(ring_that_finds_the_engine_busy_leaves_a_mark),
+		T(who_waits_for_a_dead_peer_is_flushed),
+		T(request_to_a_dead_peer_ends_by_its_retries),
+		T(death_of_a_stranger_is_not_noticed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

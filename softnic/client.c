@@ -595,14 +595,16 @@ static int reopen(int fd, int flags)
 	return (int)raw_open(path, flags);
 }
 
-int sfnic_open(uint32_t dev, int flags)
+int sfnic_open(uint32_t unit, int flags)
 {
 	struct sfnic_req req = {.op = SFNIC_OPEN};
 	struct sfnic_rsp rsp;
 	int life[2], fd, err;
+	uint32_t dev;
 
 	if (!sfnic_rnic())
 		return -1;
+	dev = unit - me.host.shared->uverbs_base;
 	if (dev >= rnic_devices(&me.rnic)) {
 		errno = ENXIO;
 		return -1;
@@ -750,12 +752,17 @@ void sfnic_fd_closed(int fd)
 		let_go(life - 1);
 }
 
-void sfnic_fake_stat(uint32_t dev, struct stat *st)
+void sfnic_fake_stat(uint32_t unit, struct stat *st)
 {
 	st->st_mode = S_IFCHR | 0666;
-	st->st_rdev = makedev(UVERBS_MAJOR, UVERBS_MINOR + dev);
+	st->st_rdev = makedev(UVERBS_MAJOR, UVERBS_MINOR + unit);
 	st->st_size = 0;
 	st->st_blocks = 0;
+}
+
+void sfnic_fake_fstat(uint32_t dev, struct stat *st)
+{
+	sfnic_fake_stat(me.host.shared->uverbs_base + dev, st);
 }
 
 /* ---- event pipes ---------------------------------------------------- */

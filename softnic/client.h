@@ -34,8 +34,8 @@ int sfnic_call(struct sfnic_req *req, int send_fd, struct sfnic_rsp *rsp,
 #define SFNIC_FD_INTERNAL (1u << 30) /* not for the program to close */
 extern uint32_t sfnic_fd_ctx[SFNIC_FD_TABLE];
 
-/* Opens device @dev: a command fd whose file position names the context. */
-int sfnic_open(uint32_t dev, int flags);
+/* Opens uverbs@unit, if it is a device of ours: a command fd whose file position names the context. */
+int sfnic_open(uint32_t unit, int flags);
 /*
  * The context that @fd stands for, or 0 if it is not a command fd.  A table
  * look-up for the usual case; exact also for fds that came by dup, fork or
@@ -74,7 +74,9 @@ void *sfnic_arena(int *fd);
 
 /* Runtime directory (fixed by SFNIC_DIR in the environment, else derived). */
 const char *sfnic_dir(void);
-/* fstat() of a command fd: a character device, as libibverbs expects it. */
-void sfnic_fake_stat(uint32_t dev, struct stat *st);
+/* stat() of uverbs@unit: a character device, as libibverbs expects it. */
+void sfnic_fake_stat(uint32_t unit, struct stat *st);
+/* The same for fstat() of a command fd of device @dev. */
+void sfnic_fake_fstat(uint32_t dev, struct stat *st);
 
 #endif

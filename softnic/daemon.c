@@ -838,6 +838,7 @@ static void make_rnic(void)
 		.guid = make_guid(),
 	};
 	struct tree_net net = {0};
+	struct tree_host host;
 	char msg[256];
 	uint32_t dev, port, i;
 	int err;
@@ -871,7 +872,9 @@ static void make_rnic(void)
 			     i++)
 				rnic_port_add_gid(&d.rnic, dev, port,
 						  net.gid[i]);
-	err = tree_create(&d.rnic, d.dir, &net, msg, sizeof(msg));
+	tree_host_find(&host, d.opt.host_devices ? "" : NULL);
+	d.host.shared->uverbs_base = host.uverbs;
+	err = tree_create(&d.rnic, d.dir, &net, &host, msg, sizeof(msg));
 	if (err)
 		give_up(msg, 0);
 }

@@ -54,6 +54,12 @@ static const struct word mtus[] = {
 	{NULL, 0},
 };
 
+static const struct word shown[] = {
+	{"hide", 0},
+	{"show", 1},
+	{NULL, 0},
+};
+
 static bool parse_word(const struct word *words, const char *text, uint32_t *v)
 {
 	for (; words->text; words++) {
@@ -116,6 +122,11 @@ static bool parse_link_layer(struct sfnic_options *opt, const char *text)
 static bool parse_mtu(struct sfnic_options *opt, const char *text)
 {
 	return parse_word(mtus, text, &opt->mtu);
+}
+
+static bool parse_host_devices(struct sfnic_options *opt, const char *text)
+{
+	return parse_word(shown, text, &opt->host_devices);
 }
 
 static bool parse_linger(struct sfnic_options *opt, const char *text)
@@ -189,6 +200,7 @@ static const struct option_desc {
 	{"name", parse_name, true,
 	 "a letter, then up to 29 letters, digits, '_' or '-'"},
 	{"arena", parse_arena, true, "a size from 128M to 64T, such as 16G"},
+	{"host-devices", parse_host_devices, true, "show or hide"},
 	{"linger", parse_linger, true, "a number of seconds, 1 or more"},
 	{"instance", parse_instance, false,
 	 "up to 31 letters, digits, '_', '-' or '.'"},
@@ -248,11 +260,11 @@ void sfnic_options_line(const struct sfnic_options *opt, char *buf, size_t len)
 	snprintf(buf, len,
 		 "devices=%" PRIu32 " ports=%" PRIu32
 		 " link-layer=%s mtu=%s name=%s arena=%" PRIu64
-		 "K linger=%" PRIu32,
+		 "K linger=%" PRIu32 " host-devices=%s",
 		 opt->devices, opt->ports,
 		 word_text(link_layers, opt->link_layer),
 		 word_text(mtus, opt->mtu), opt->name, opt->arena_size >> 10,
-		 opt->linger);
+		 opt->linger, word_text(shown, opt->host_devices));
 }
 
 /* ---- the runtime directory ------------------------------------------ */

@@ -20,6 +20,7 @@ struct sfnic_options {
 	char name[32];	     /* device i is name<i> */
 	uint64_t arena_size; /* bytes of address space, not of memory */
 	uint32_t linger;     /* seconds that an unused daemon stays */
+	uint32_t host_devices; /* the host's own RDMA devices are shown, too */
 	char instance[32];   /* separate fabrics of one user; "" is the usual */
 	bool given; /* any of the fabric's options was on the command line */
 };
@@ -30,6 +31,8 @@ struct sfnic_options {
  * message on stderr.
  */
 int sfnic_options_parse(struct sfnic_options *opt, int argc, char **argv);
+/* Room for the longest line. */
+#define SFNIC_OPTIONS_LINE 192
 /* One line that two equal sets of options have in common ("devices=1 ..."). */
 void sfnic_options_line(const struct sfnic_options *opt, char *buf, size_t len);
 

@@ -331,10 +331,19 @@ static inline uint32_t command_fd(int fd, uint32_t *dev)
 
 /* ---- open ----------------------------------------------------------- */
 
+/* A node of the host is a link there, ours a file that is empty. */
+static bool is_hosts_node(const struct place *at)
+{
+	char c;
+
+	return RAW(SYS_readlinkat, AT_FDCWD, at->path, &c, 1) > 0;
+}
+
 /* The fd of a device, or -2 if @at is a file like any other. */
 static int open_node(const struct place *at, int flags)
 {
-	if (flags & O_PATH)
+	if (flags & O_PATH || at->kind == PLACE_TREE ||
+	    at->kind == PLACE_ELSEWHERE || is_hosts_node(at))
 		return -2;
 	if (at->kind == PLACE_UVERBS)
 		return sfnic_open(at->unit, flags);
@@ -440,7 +449,7 @@ WRAP_FREOPEN(freopen64)
 /* A placeholder of the tree becomes the device that it stands for. */
 static int node_stat(const struct place *at, int ret, struct stat *st)
 {
-	if (ret)
+	if (ret || !S_ISREG(st->st_mode))
 		return ret;
 	if (at->kind == PLACE_UVERBS || at->kind == PLACE_UMAD)
 		sfnic_fake_stat(at->unit, st);
@@ -454,7 +463,7 @@ static inline int fd_stat(int fd, int ret, struct stat *st)
 	uint32_t dev;
 
 	if (!ret && command_fd(fd, &dev))
-		sfnic_fake_stat(dev, st);
+		sfnic_fake_fstat(dev, st);
 	return ret;
 }
 
@@ -563,13 +572,15 @@ WRAP(int, statx,
 		ret = NEXT(statx)(dirfd, path, flags, mask, stx);
 		if (ret || !command_fd(dirfd, &dev))
 			return ret;
-		sfnic_fake_stat(dev, &st);
+		sfnic_fake_fstat(dev, &st);
 		statx_node(stx, &st);
 		return ret;
 	}
 	path = lead(&at, dirfd, path);
 	ret = NEXT(statx)(dirfd, path, flags, mask, stx);
-	if (!ret && (at.kind == PLACE_UVERBS || at.kind == PLACE_UMAD)) {
+	if (!ret && S_ISREG(stx->stx_mode) &&
+	    (at.kind == PLACE_UVERBS || at.kind == PLACE_UMAD)) {
+		st.st_mode = stx->stx_mode;
 		node_stat(&at, 0, &st);
 		statx_node(stx, &st);
 	}

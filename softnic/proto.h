@@ -10,6 +10,7 @@
 
 #include <stdint.h>
 #include "rnic/rnic.h"
+#include "softnic/options.h"
 
 #define SFNIC_PROTO_VERSION 1
 
@@ -53,6 +54,7 @@ enum sfnic_fd_kind {
 struct sfnic_shared {
 	/* When the daemon will call rnic_tick(); lowered by anyone. */
 	uint64_t next_tick;
+	uint32_t uverbs_base; /* number of the first device's node */
 };
 
 /*
@@ -132,7 +134,7 @@ struct sfnic_rsp {
 			uint32_t users; /* processes that have a device open */
 			uint64_t arena_size;
 			uint64_t arena_used; /* bytes given out */
-			char options[128];
+			char options[SFNIC_OPTIONS_LINE];
 		} info;
 	};
 };

@@ -137,7 +137,7 @@ static bool prepend(const char *name, const char *separators, const char *item)
 static bool set_environment(const char *dir, const struct sfnic_options *opt)
 {
 	char preload[SFNIC_PATH_LEN], plugin[SFNIC_PATH_LEN];
-	char daemon[SFNIC_PATH_LEN], line[256];
+	char daemon[SFNIC_PATH_LEN], line[SFNIC_OPTIONS_LINE];
 
 	if (!find_file(&preload_file, preload) ||
 	    !find_file(&plugin_file, plugin) ||
@@ -186,7 +186,7 @@ static void tell_hidden_devices(void)
 	raw_close(fd);
 	if (found)
 		sfnic_say("the host's own RDMA devices are hidden from the "
-			  "program");
+			  "program (--host-devices show shows them, too)");
 }
 
 /* The file that execvp() would run. */
@@ -310,7 +310,8 @@ int sfnic_run(int argc, char **argv)
 
 	if (at < 0 || !bring_up(&opt))
 		return EXIT_SFNIC;
-	tell_hidden_devices();
+	if (!opt.host_devices)
+		tell_hidden_devices();
 	tell_out_of_reach(argv[at]);
 	execvp(argv[at], argv + at);
 	err = errno;

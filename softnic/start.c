@@ -109,7 +109,7 @@ static const char *daemon_path(char *buf, size_t len)
 
 static int start(const char *dir, const char *options, char *msg, size_t len)
 {
-	char path[4096], fd[16], words[256], flags[16][64], *argv[32];
+	char path[4096], fd[16], words[SFNIC_OPTIONS_LINE], flags[16][64], *argv[32];
 	char *save, *w;
 	int pipefd[2], n = 0, i = 0, err;
 
@@ -172,7 +172,7 @@ static int connect_or_start(const char *dir, const char *options, char *msg,
 int sfnic_daemon_connect(const char *dir, const struct sfnic_options *opt,
 			 char *msg, size_t len)
 {
-	char want[128];
+	char want[SFNIC_OPTIONS_LINE];
 	struct sfnic_rsp rsp, down;
 	int sock, tries;
 

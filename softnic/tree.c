@@ -2,6 +2,7 @@
 /*
  * Builds the tree.  Every number is printed the way the kernel prints it.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -35,6 +36,7 @@
 struct tree {
 	const struct rnic *rnic;
 	const struct tree_net *net;
+	const struct tree_host *host;
 	int root;
 	int err;
 	char failed[256]; /* the path that could not be made */
@@ -287,6 +289,7 @@ static void put_port(struct tree *t, const char *name, uint32_t dev,
 /* What would be the directory of the card on its bus. */
 static void put_bus_device(struct tree *t, const char *name, uint32_t dev)
 {
+	uint32_t unit = t->host->uverbs + dev;
 	struct rnic_port_info port;
 	char at[96], cpus[256];
 
@@ -303,8 +306,8 @@ static void put_bus_device(struct tree *t, const char *name, uint32_t dev)
 	put(t, cpu_mask(cpus).s, "%s/local_cpus", at);
 	put(t, cpus, "%s/local_cpulist", at);
 	put_link(t, "../..", "%s/infiniband/%s", at, name);
-	put_link(t, text("../../../../infiniband_verbs/uverbs%u", dev).s,
-		 "%s/infiniband_verbs/uverbs%u", at, dev);
+	put_link(t, text("../../../../infiniband_verbs/uverbs%u", unit).s,
+		 "%s/infiniband_verbs/uverbs%u", at, unit);
 	if (ethernet(&port) && t->net)
 		put_link(t, text("/sys/class/net/%s", t->net->name).s,
 			 "%s/net/%s", at, t->net->name);
@@ -330,18 +333,18 @@ static void put_ib_device(struct tree *t, const struct rnic_device_info *info)
 	put(t, guid_text(info->sys_image_guid).s, "%s/sys_image_guid", at);
 }
 
-static void put_uverbs(struct tree *t, const char *name, uint32_t dev)
+static void put_uverbs(struct tree *t, const char *name, uint32_t unit)
 {
 	char at[64];
 
-	snprintf(at, sizeof(at), "sys/class/infiniband_verbs/uverbs%u", dev);
+	snprintf(at, sizeof(at), "sys/class/infiniband_verbs/uverbs%u", unit);
 	put(t, name, "%s/ibdev", at);
-	put(t, text("%u:%u", TREE_MAJOR, TREE_UVERBS_MINOR + dev).s, "%s/dev",
+	put(t, text("%u:%u", TREE_MAJOR, TREE_UVERBS_MINOR + unit).s, "%s/dev",
 	    at);
 	put(t, text("%u", SCALEFABRIC_ABI_VERSION).s, "%s/abi_version", at);
 	put_link(t, text("../../infiniband/%s/device", name).s, "%s/device",
 		 at);
-	put(t, NULL, "dev/infiniband/uverbs%u", dev);
+	put(t, NULL, "dev/infiniband/uverbs%u", unit);
 }
 
 static void put_umad(struct tree *t, const char *name, uint32_t port,
@@ -368,11 +371,76 @@ static void put_device(struct tree *t, uint32_t dev)
 		return;
 	put_ib_device(t, &info);
 	put_bus_device(t, info.name, dev);
-	put_uverbs(t, info.name, dev);
+	put_uverbs(t, info.name, t->host->uverbs + dev);
 	for (port = 1; port <= info.ports; port++) {
 		put_port(t, info.name, dev, port);
-		put_umad(t, info.name, port, dev * RNIC_MAX_PORTS + port - 1);
+		put_umad(t, info.name, port,
+			 t->host->umad + dev * RNIC_MAX_PORTS + port - 1);
 	}
+}
+
+/* ---- the host's own devices ----------------------------------------- */
+
+/* The number after the highest N of the entries "@name<N>" of a directory. */
+static uint32_t first_free(const char *root, const char *dir, const char *name)
+{
+	char path[PATH_MAX], *end;
+	size_t len = strlen(name);
+	unsigned long free = 0, n;
+	struct dirent *entry;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "%s%s", root, dir);
+	d = opendir(path);
+	while (d && (entry = readdir(d))) {
+		if (strncmp(entry->d_name, name, len))
+			continue;
+		n = strtoul(entry->d_name + len, &end, 10);
+		if (!*end && n < 4096 && n >= free)
+			free = n + 1;
+	}
+	if (d)
+		closedir(d);
+	return free;
+}
+
+void tree_host_find(struct tree_host *host, const char *root)
+{
+	*host = (struct tree_host){.root = root};
+	if (!root)
+		return;
+	host->uverbs =
+		first_free(root, "/sys/class/infiniband_verbs", "uverbs");
+	host->umad = first_free(root, "/sys/class/infiniband_mad", "umad");
+}
+
+/* Links to whatever is in a directory of the host. */
+static void put_host_dir(struct tree *t, const char *dir)
+{
+	char path[PATH_MAX];
+	struct dirent *entry;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "%s/%s", t->host->root, dir);
+	d = opendir(path);
+	while (d && !t->err && (entry = readdir(d))) {
+		if (entry->d_name[0] == '.' ||
+		    !strcmp(entry->d_name, "abi_version"))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s/%.200s", t->host->root, dir,
+			 entry->d_name);
+		put_link(t, path, "%s/%.200s", dir, entry->d_name);
+	}
+	if (d)
+		closedir(d);
+}
+
+static void put_host(struct tree *t)
+{
+	put_host_dir(t, "sys/class/infiniband");
+	put_host_dir(t, "sys/class/infiniband_verbs");
+	put_host_dir(t, "sys/class/infiniband_mad");
+	put_host_dir(t, "dev/infiniband");
 }
 
 static void put_all(struct tree *t)
@@ -383,6 +451,8 @@ static void put_all(struct tree *t)
 	put(t, "5", "sys/class/infiniband_mad/abi_version");
 	for (dev = 0; dev < rnic_devices(t->rnic); dev++)
 		put_device(t, dev);
+	if (t->host->root)
+		put_host(t);
 }
 
 /* ---- putting it in place -------------------------------------------- */
@@ -440,9 +510,10 @@ static int build(struct tree *t, const char *staging)
 }
 
 int tree_create(const struct rnic *r, const char *dir,
-		const struct tree_net *net, char *msg, size_t msg_len)
+		const struct tree_net *net, const struct tree_host *host,
+		char *msg, size_t msg_len)
 {
-	struct tree t = {.rnic = r, .failed = "tree.new"};
+	struct tree t = {.rnic = r, .host = host, .failed = "tree.new"};
 	char staging[PATH_MAX];
 	int err;
 
@@ -457,7 +528,12 @@ int tree_create(const struct rnic *r, const char *dir,
 		err = publish(staging, dir, "dev");
 	if (!err)
 		err = publish(staging, dir, "sys");
-	if (err)
+	if (err == EEXIST && host->root)
+		snprintf(msg, msg_len,
+			 "the host has a device of that name, too (%s): choose "
+			 "another --name",
+			 t.failed);
+	else if (err)
 		snprintf(msg, msg_len, "cannot make %s/%s: %s", dir, t.failed,
 			 strerror(err));
 	remove_all(staging);

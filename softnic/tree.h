@@ -35,12 +35,24 @@ uint32_t tree_rnic_mtu(uint32_t netdev_mtu);
 void tree_link_local_gid(const uint8_t mac[6], uint8_t gid[16]);
 
 /*
+ * The host's own devices, which the tree shows beside @r's.  Numbers of nodes
+ * are counted from behind theirs.
+ */
+struct tree_host {
+	const char *root; /* "" for that of the host; a test's directory */
+	uint32_t uverbs, umad; /* first numbers that are free */
+};
+/* Looks which numbers are free; with NULL for @root none is taken. */
+void tree_host_find(struct tree_host *host, const char *root);
+
+/*
  * Builds the tree of @r's devices (@net: NULL if there is no interface) and
  * puts it in place in one step, also of an old one.  Returns 0, or a positive
  * errno with one line in @msg.
  */
 int tree_create(const struct rnic *r, const char *dir,
-		const struct tree_net *net, char *msg, size_t msg_len);
+		const struct tree_net *net, const struct tree_host *host,
+		char *msg, size_t msg_len);
 int tree_remove(const char *dir);
 
 #endif

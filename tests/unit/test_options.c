@@ -142,14 +142,15 @@ static void the_longest_name_leaves_room_for_the_digit(void **state)
 static void the_line_parses_back_to_the_same_options(void **state)
 {
 	struct sfnic_options opt, again;
-	char line[128], other[128], words[16][64], *argv[16] = {"x"};
+	char line[SFNIC_OPTIONS_LINE], other[SFNIC_OPTIONS_LINE], words[16][64],
+		*argv[16] = {"x"};
 	char *save, *word;
 	int n = 1;
 
 	(void)state;
 	parse(&opt, "--devices=8", "--ports=2", "--link-layer=ethernet",
 	      "--mtu=512", "--name=a12345678901234567890123456789",
-	      "--arena=64T", "--linger=31536000", NULL);
+	      "--arena=64T", "--linger=31536000", "--host-devices=show", NULL);
 	sfnic_options_line(&opt, line, sizeof(line));
 	assert_true(strlen(line) < sizeof(line) - 1);
 	snprintf(other, sizeof(other), "%s", line);
@@ -166,7 +167,7 @@ static void the_line_parses_back_to_the_same_options(void **state)
 static void the_line_does_not_tell_fabrics_of_equal_options_apart(void **state)
 {
 	struct sfnic_options a, b;
-	char line_a[128], line_b[128];
+	char line_a[SFNIC_OPTIONS_LINE], line_b[SFNIC_OPTIONS_LINE];
 
 	(void)state;
 	parse(&a, "--instance=one", NULL);

@@ -31,6 +31,7 @@ static const struct rnic_host_ops ops = {.lock_init = lock_init};
 static struct fixture {
 	void *arena;
 	struct rnic rnic;
+	struct tree_host host;
 	char dir[64];
 } fx;
 
@@ -45,6 +46,7 @@ static int set_up(void **state)
 	(void)state;
 	fx.arena = mmap(NULL, RNIC_ARENA_DYNAMIC, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	tree_host_find(&fx.host, NULL);
 	strcpy(fx.dir, "/tmp/test_tree.XXXXXX");
 	return fx.arena == MAP_FAILED || !mkdtemp(fx.dir) ? -1 : 0;
 }
@@ -78,7 +80,10 @@ static void make_rnic(uint32_t devices, uint32_t ports, uint32_t link_layer)
 static void make_tree(const struct tree_net *interface)
 {
 	char msg[256] = "";
-	int err = tree_create(&fx.rnic, fx.dir, interface, msg, sizeof(msg));
+	int err;
+
+	err = tree_create(&fx.rnic, fx.dir, interface, &fx.host, msg,
+			  sizeof(msg));
 
 	assert_string_equal(msg, "");
 	assert_int_equal(err, 0);
@@ -231,10 +236,94 @@ static void a_failure_names_the_file(void **state)
 
 	(void)state;
 	make_rnic(1, 1, RNIC_INFINIBAND);
-	assert_int_equal(tree_create(&fx.rnic, "/nonexistent", NULL, msg,
-				     sizeof(msg)),
+	assert_int_equal(tree_create(&fx.rnic, "/nonexistent", NULL, &fx.host,
+				     msg, sizeof(msg)),
 			 ENOENT);
 	assert_non_null(strstr(msg, "/nonexistent"));
+}
+
+/* ---- the host's own devices ----------------------------------------- */
+
+static void host_dir(const char *root, const char *path)
+{
+	char full[256], *p;
+
+	snprintf(full, sizeof(full), "%s/%s", root, path);
+	for (p = full + strlen(root) + 1; (p = strchr(p, '/')); p++) {
+		*p = '\0';
+		mkdir(full, 0755);
+		*p = '/';
+	}
+	assert_int_equal(mkdir(full, 0755), 0);
+}
+
+static void links(const char *path, const char *root)
+{
+	char full[256], target[256] = "", want[256];
+
+	path_of(full, path);
+	assert_true(readlink(full, target, sizeof(target) - 1) > 0);
+	snprintf(want, sizeof(want), "%s/%s", root, path);
+	assert_string_equal(target, want);
+}
+
+static void host_devices_stand_before_ours(void **state)
+{
+	char root[] = "/tmp/test_tree_host.XXXXXX", msg[256] = "";
+
+	(void)state;
+	assert_non_null(mkdtemp(root));
+	host_dir(root, IB "mlx5_0");
+	host_dir(root, IB "mlx5_1");
+	host_dir(root, VERBS "uverbs0");
+	host_dir(root, VERBS "uverbs3");
+	host_dir(root, VERBS "abi_version");
+	host_dir(root, MAD "umad0");
+	host_dir(root, MAD "issm0");
+	host_dir(root, "dev/infiniband/uverbs0");
+	host_dir(root, "dev/infiniband/uverbs3");
+	host_dir(root, "dev/infiniband/rdma_cm");
+	tree_host_find(&fx.host, root);
+	assert_int_equal(fx.host.uverbs, 4);
+	assert_int_equal(fx.host.umad, 1);
+	make_rnic(2, 1, RNIC_INFINIBAND);
+	make_tree(&net);
+	links(IB "mlx5_0", root);
+	links(IB "mlx5_1", root);
+	links(VERBS "uverbs3", root);
+	links(MAD "issm0", root);
+	links("dev/infiniband/uverbs3", root);
+	links("dev/infiniband/rdma_cm", root);
+	says(VERBS "abi_version", "6");
+	says(VERBS "uverbs4/ibdev", "sfab0");
+	says(VERBS "uverbs5/ibdev", "sfab1");
+	says(VERBS "uverbs5/dev", "231:197");
+	says(IB "sfab1/device/infiniband_verbs/uverbs5/ibdev", "sfab1");
+	says(MAD "umad1/ibdev", "sfab0");
+	assert_true(there("dev/infiniband/uverbs5"));
+	assert_false(there("dev/infiniband/uverbs1"));
+	/* What goes is ours alone. */
+	assert_int_equal(tree_remove(fx.dir), 0);
+	assert_int_equal(access(root, F_OK), 0);
+	host_dir(root, IB "mlx5_0/still");
+
+	host_dir(root, IB "sfab1");
+	assert_int_equal(tree_create(&fx.rnic, fx.dir, NULL, &fx.host, msg,
+				     sizeof(msg)),
+			 EEXIST);
+	assert_non_null(strstr(msg, "sfab1"));
+	assert_non_null(strstr(msg, "--name"));
+	assert_int_equal(tree_remove(root), 0);
+	assert_int_equal(rmdir(root), 0);
+}
+
+static void host_without_devices_changes_nothing(void **state)
+{
+	(void)state;
+	tree_host_find(&fx.host, "/nonexistent");
+	make_rnic(1, 1, RNIC_INFINIBAND);
+	make_tree(&net);
+	says(VERBS "uverbs0/ibdev", "sfab0");
 }
 
 /* ---- interface ------------------------------------------------------ */
@@ -317,6 +406,8 @@ int main(void)
 		WITH_TREE(every_class_leads_to_the_device),
 		WITH_TREE(a_new_tree_takes_the_place_of_an_old_one),
 		WITH_TREE(a_failure_names_the_file),
+		WITH_TREE(host_devices_stand_before_ours),
+		WITH_TREE(host_without_devices_changes_nothing),
 		cmocka_unit_test(the_mtu_leaves_room_for_the_headers),
 		cmocka_unit_test(the_link_local_gid_is_the_eui_64_of_the_mac),
 		cmocka_unit_test(the_host_has_an_interface),

@@ -613,11 +613,10 @@ uint64_t fx_post(struct fx_end *e, const struct fx_wr *wr)
 		wqe->arg0 = wr->arg0;
 		wqe->arg1 = wr->arg1;
 	}
-	__atomic_thread_fence(__ATOMIC_RELEASE);
 	__atomic_store_n(&wqe->commit,
 			 sf_commit(wr->opcode, wr->n_sge, wr->flags, index,
 				   e->init.sq_log_depth),
-			 __ATOMIC_RELAXED);
+			 __ATOMIC_RELEASE);
 	__atomic_store_n(&db->value, e->sq_next, __ATOMIC_RELEASE);
 	return index;
 }

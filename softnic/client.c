@@ -45,6 +45,7 @@ static struct {
 	pthread_mutex_t lock; /* connection, tables below */
 	pthread_mutex_t call; /* one call at a time */
 	pthread_mutex_t drop; /* one destroyed object at a time */
+	sigset_t drop_mask;   /* of who holds it */
 	int ready;	      /* connected and mapped */
 	int dead;	      /* the daemon is gone */
 	int arena_fd;
@@ -828,18 +829,26 @@ int sfnic_async_fd(uint32_t ctx, int *fd)
 	return open_pipe(ctx, SFNIC_SET_ASYNC, me.async, fd, &id);
 }
 
-uint32_t sfnic_fd_channel(int fd)
+/* The one that @fd is a read end of, also a dup of it. */
+static struct pipe_end *pipe_by_ino(struct pipe_end *table, int fd)
 {
 	struct stat st;
 	uint32_t i;
 
 	if (raw_fstat(fd, &st))
-		return 0;
+		return NULL;
 	for (i = 0; i < MAX_PIPES; i++)
-		if (me.channel[i].id && me.channel[i].read_fd >= 0 &&
-		    me.channel[i].ino == st.st_ino)
-			return me.channel[i].id;
-	return 0;
+		if (table[i].id && table[i].read_fd >= 0 &&
+		    table[i].ino == st.st_ino)
+			return &table[i];
+	return NULL;
+}
+
+uint32_t sfnic_fd_channel(int fd)
+{
+	struct pipe_end *p = pipe_by_ino(me.channel, fd);
+
+	return p ? p->id : 0;
 }
 
 int sfnic_channel_fd(uint32_t channel)
@@ -856,13 +865,29 @@ int sfnic_async_read_fd(uint32_t ctx)
 	return p ? p->read_fd : -1;
 }
 
-/*
- * The program's own flags on the pipe stay as they are: what is drained here
- * comes through a descriptor of our own.
- */
+/* Records for which somebody else has taken the room: the daemon has some. */
+static void hand_over(int fd, const char *buf, uint32_t len, uint32_t size)
+{
+	struct pipe_end *async = pipe_by_ino(me.async, fd);
+	struct rnic_event event = {
+		.type = RNIC_EVENT_COMPLETION,
+		.channel = sfnic_fd_channel(fd),
+		.ctx = async ? async->id : 0, /* else the channel's */
+	};
+
+	for (; len >= size; buf += size, len -= size) {
+		memcpy(&event.element, buf, sizeof(event.element));
+		if (async)
+			memcpy(&event.type, buf + sizeof(event.element),
+			       sizeof(event.type));
+		client_event_later(&event);
+	}
+}
+
 /*
  * Reads what is in the pipe and writes it back, except for @record: each as
- * soon as it was read, so that no writer takes its room.
+ * soon as it was read, so that seldom a writer takes its room.  The program's
+ * own flags on the pipe stay as they are: these descriptors are ours.
  */
 static uint32_t turn_pipe(int rd, int wr, uint64_t record, uint32_t size)
 {
@@ -887,25 +912,37 @@ static uint32_t turn_pipe(int rd, int wr, uint64_t record, uint32_t size)
 	}
 	while (at < kept && raw_write(wr, keep + at, size) == (long)size)
 		at += size;
+	hand_over(rd, keep + at, kept - at, size);
 	return dropped;
+}
+
+void sfnic_lock_events(void)
+{
+	sigset_t all, old;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pthread_mutex_lock(&me.drop);
+	me.drop_mask = old;
+}
+
+void sfnic_unlock_events(void)
+{
+	sigset_t old = me.drop_mask;
+
+	pthread_mutex_unlock(&me.drop);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
 uint32_t sfnic_drop_events(int fd, uint64_t record, uint32_t size)
 {
 	uint32_t dropped = 0;
-	sigset_t all, old;
 	int rd, wr;
 
 	rd = reopen(fd, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	wr = reopen(fd, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-	/* Else two that go at once would hold back each other's. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	pthread_mutex_lock(&me.drop);
 	if (rd >= 0 && wr >= 0)
 		dropped = turn_pipe(rd, wr, record, size);
-	pthread_mutex_unlock(&me.drop);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (rd >= 0)
 		raw_close(rd);
 	if (wr >= 0)

@@ -34,7 +34,8 @@ int sfnic_call(struct sfnic_req *req, int send_fd, struct sfnic_rsp *rsp,
 #define SFNIC_FD_INTERNAL (1u << 30) /* not for the program to close */
 extern uint32_t sfnic_fd_ctx[SFNIC_FD_TABLE];
 
-/* Opens uverbs@unit, if it is a device of ours: a command fd whose file position names the context. */
+/* Opens uverbs@unit, if it is a device of ours: a command fd whose file
+ * position names the context. */
 int sfnic_open(uint32_t unit, int flags);
 /*
  * The context that @fd stands for, or 0 if it is not a command fd.  A table
@@ -54,6 +55,12 @@ int sfnic_async_fd(uint32_t ctx, int *fd);
  * of a record, @size the size of one (8 completion, 16 asynchronous).
  */
 uint32_t sfnic_drop_events(int fd, uint64_t record, uint32_t size);
+/*
+ * Around a destroy and the removal of its events: two at once would hold back
+ * each other's.
+ */
+void sfnic_lock_events(void);
+void sfnic_unlock_events(void);
 /* The channel whose read end @fd is (also a dup of it); 0 if it is none. */
 uint32_t sfnic_fd_channel(int fd);
 /* The read end of a channel or of a context's asynchronous events, or -1. */

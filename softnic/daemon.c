@@ -54,7 +54,7 @@ struct context {
 	int life;
 	int async;
 	uint32_t full; /* deliver_pending() that found it full */
-	bool zombie; /* ended, but some of its objects cannot go yet */
+	bool zombie;   /* ended, but some of its objects cannot go yet */
 };
 
 struct channel {
@@ -665,7 +665,12 @@ static int op_get_fd(struct call *c)
 
 static int op_event(struct call *c)
 {
-	event_later(&c->req->event);
+	struct rnic_event event = c->req->event;
+	struct channel *channel = channel_get(event.channel);
+
+	if (event.type == RNIC_EVENT_COMPLETION && channel)
+		event.ctx = channel->ctx;
+	event_later(&event);
 	return 0;
 }
 
@@ -791,7 +796,8 @@ static void make_arena(void)
 		give_up("cannot create the arena", errno);
 	if (ftruncate(fd, (off_t)size))
 		give_up("cannot size the arena (try --arena 1G, or raise "
-			"ulimit -f)", errno);
+			"ulimit -f)",
+			errno);
 	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
 	d.base = mmap(NULL, size, PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_NORESERVE, fd, 0);

@@ -15,13 +15,13 @@
 struct sfnic_options {
 	uint32_t devices;
 	uint32_t ports;
-	uint32_t link_layer; /* enum rnic_link_layer */
-	uint32_t mtu;	     /* enum rnic_mtu, or SFNIC_MTU_AUTO */
-	char name[32];	     /* device i is name<i> */
-	uint64_t arena_size; /* bytes of address space, not of memory */
-	uint32_t linger;     /* seconds that an unused daemon stays */
+	uint32_t link_layer;   /* enum rnic_link_layer */
+	uint32_t mtu;	       /* enum rnic_mtu, or SFNIC_MTU_AUTO */
+	char name[32];	       /* device i is name<i> */
+	uint64_t arena_size;   /* bytes of address space, not of memory */
+	uint32_t linger;       /* seconds that an unused daemon stays */
 	uint32_t host_devices; /* the host's own RDMA devices are shown, too */
-	char instance[32];   /* separate fabrics of one user; "" is the usual */
+	char instance[32]; /* separate fabrics of one user; "" is the usual */
 	bool given; /* any of the fabric's options was on the command line */
 };
 

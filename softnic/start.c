@@ -109,7 +109,8 @@ static const char *daemon_path(char *buf, size_t len)
 
 static int start(const char *dir, const char *options, char *msg, size_t len)
 {
-	char path[4096], fd[16], words[SFNIC_OPTIONS_LINE], flags[16][64], *argv[32];
+	char path[4096], fd[16], words[SFNIC_OPTIONS_LINE], flags[16][64],
+		*argv[32];
 	char *save, *w;
 	int pipefd[2], n = 0, i = 0, err;
 

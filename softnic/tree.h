@@ -39,7 +39,7 @@ void tree_link_local_gid(const uint8_t mac[6], uint8_t gid[16]);
  * are counted from behind theirs.
  */
 struct tree_host {
-	const char *root; /* "" for that of the host; a test's directory */
+	const char *root;      /* "" for that of the host; a test's directory */
 	uint32_t uverbs, umad; /* first numbers that are free */
 };
 /* Looks which numbers are free; with NULL for @root none is taken. */

@@ -21,6 +21,8 @@ struct uverbs_ops {
 		    int *recv_fd);
 	int (*channel)(uint32_t ctx, int *fd, uint32_t *channel);
 	int (*async_fd)(uint32_t ctx, int *fd);
+	void (*lock_events)(void);
+	void (*unlock_events)(void);
 	uint32_t (*drop_events)(int fd, uint64_t record, uint32_t size);
 	uint32_t (*fd_channel)(int fd);
 	int (*channel_fd)(uint32_t channel);

@@ -98,12 +98,19 @@ int uverbs_call(const struct uverbs_cmd *c, uint32_t op, struct sfnic_req *req,
 /* Calls that take the number of an object and nothing else. */
 int uverbs_call_id(const struct uverbs_cmd *c, uint32_t op, uint32_t id,
 		   struct sfnic_rsp *rsp);
+/* Where the unread events of an object are; a descriptor of -1: nowhere. */
+struct uverbs_events {
+	uint64_t user_handle;
+	int comp_fd;
+	int async_fd;
+};
 /*
- * An event was reported if the program has read it: those that nobody has read
- * yet are taken back.
+ * Destroys an object.  An event was reported if the program has read it: those
+ * that nobody has read yet are taken back.  @comp may be NULL.
  */
-uint32_t uverbs_events_reported(const struct uverbs_cmd *c, uint32_t raised,
-				int fd, uint64_t record, uint32_t size);
+int uverbs_destroy(const struct uverbs_cmd *c, uint32_t op, uint32_t id,
+		   const struct uverbs_events *events, uint32_t *comp,
+		   uint32_t *async);
 
 /* Driver part: queue memory that the device is to allocate. */
 int uverbs_check_mem(const struct scalefabric_mem *mem);

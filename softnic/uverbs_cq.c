@@ -281,14 +281,11 @@ int uverbs_resize_cq(struct uverbs_cmd *c)
 
 /* ---- destroy, arm ---------------------------------------------------- */
 
-#define COMP_RECORD sizeof(struct ib_uverbs_comp_event_desc)
-#define ASYNC_RECORD sizeof(struct ib_uverbs_async_event_desc)
-
 static int destroy_cq(const struct uverbs_cmd *c, uint32_t cqn,
 		      struct ib_uverbs_destroy_cq_resp *resp)
 {
+	struct uverbs_events unread = {.comp_fd = -1, .async_fd = -1};
 	struct cq_note note;
-	struct sfnic_rsp rsp;
 	int err;
 
 	err = uverbs_probe(c);
@@ -296,26 +293,18 @@ static int destroy_cq(const struct uverbs_cmd *c, uint32_t cqn,
 		return err;
 	/* Now: once it is destroyed, the number may be another CQ's. */
 	note = take_note(c, cqn);
-	err = uverbs_call_id(c, SFNIC_DESTROY_CQ, cqn, &rsp);
-	if (err) {
-		if (note.ctx)
-			cq_notes[cqn] = note;
-		return err;
+	if (note.ctx) {
+		unread.user_handle = note.user_handle;
+		unread.async_fd = c->ops->async_read_fd(c->ctx);
+		if (note.channel)
+			unread.comp_fd = c->ops->channel_fd(note.channel);
 	}
-	resp->comp_events_reported = rsp.destroyed.comp_events;
-	resp->async_events_reported = rsp.destroyed.async_events;
-	if (!note.ctx)
-		return 0;
-	if (note.channel)
-		resp->comp_events_reported =
-			uverbs_events_reported(c, rsp.destroyed.comp_events,
-					       c->ops->channel_fd(note.channel),
-					       note.user_handle, COMP_RECORD);
-	resp->async_events_reported =
-		uverbs_events_reported(c, rsp.destroyed.async_events,
-				       c->ops->async_read_fd(c->ctx),
-				       note.user_handle, ASYNC_RECORD);
-	return 0;
+	err = uverbs_destroy(c, SFNIC_DESTROY_CQ, cqn, &unread,
+			     &resp->comp_events_reported,
+			     &resp->async_events_reported);
+	if (err && note.ctx)
+		cq_notes[cqn] = note;
+	return err;
 }
 
 int uverbs_destroy_cq(struct uverbs_cmd *c)

@@ -340,8 +340,8 @@ int uverbs_ioctl_create_qp(struct uverbs_cmd *c)
 static int destroy_qp(const struct uverbs_cmd *c, uint32_t qpn,
 		      uint32_t *events)
 {
+	struct uverbs_events unread;
 	struct sfnic_rsp rsp;
-	uint64_t user_handle;
 	int err;
 
 	err = uverbs_probe(c);
@@ -349,14 +349,9 @@ static int destroy_qp(const struct uverbs_cmd *c, uint32_t qpn,
 		err = uverbs_call_id(c, SFNIC_QUERY_QP, qpn, &rsp);
 	if (err)
 		return err;
-	user_handle = rsp.query_qp.init.user_handle;
-	err = uverbs_call_id(c, SFNIC_DESTROY_QP, qpn, &rsp);
-	if (err)
-		return err;
-	*events = uverbs_events_reported(
-		c, rsp.destroyed.async_events, c->ops->async_read_fd(c->ctx),
-		user_handle, sizeof(struct ib_uverbs_async_event_desc));
-	return 0;
+	unread.user_handle = rsp.query_qp.init.user_handle;
+	unread.async_fd = c->ops->async_read_fd(c->ctx);
+	return uverbs_destroy(c, SFNIC_DESTROY_QP, qpn, &unread, NULL, events);
 }
 
 int uverbs_destroy_qp(struct uverbs_cmd *c)

@@ -200,8 +200,8 @@ int uverbs_call_id(const struct uverbs_cmd *c, uint32_t op, uint32_t id,
 	return uverbs_call(c, op, &req, rsp);
 }
 
-uint32_t uverbs_events_reported(const struct uverbs_cmd *c, uint32_t raised,
-				int fd, uint64_t record, uint32_t size)
+static uint32_t reported(const struct uverbs_cmd *c, uint32_t raised, int fd,
+			 uint64_t record, uint32_t size)
 {
 	uint32_t unread;
 
@@ -209,6 +209,27 @@ uint32_t uverbs_events_reported(const struct uverbs_cmd *c, uint32_t raised,
 		return raised;
 	unread = c->ops->drop_events(fd, record, size);
 	return unread < raised ? raised - unread : 0;
+}
+
+int uverbs_destroy(const struct uverbs_cmd *c, uint32_t op, uint32_t id,
+		   const struct uverbs_events *events, uint32_t *comp,
+		   uint32_t *async)
+{
+	struct sfnic_rsp rsp;
+	int err;
+
+	c->ops->lock_events();
+	err = uverbs_call_id(c, op, id, &rsp);
+	if (!err && comp)
+		*comp = reported(c, rsp.destroyed.comp_events, events->comp_fd,
+				 events->user_handle,
+				 sizeof(struct ib_uverbs_comp_event_desc));
+	if (!err)
+		*async = reported(c, rsp.destroyed.async_events,
+				  events->async_fd, events->user_handle,
+				  sizeof(struct ib_uverbs_async_event_desc));
+	c->ops->unlock_events();
+	return err;
 }
 
 int uverbs_check_mem(const struct scalefabric_mem *mem)

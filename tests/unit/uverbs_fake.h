@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "softnic/uverbs.h"
@@ -28,6 +29,7 @@ static struct fake {
 	int calls;
 	int pds, mrs, cqs, qps, fds;
 	uint32_t sq_rung, rq_rung, armed;
+	int locked;
 	uint32_t unread; /* events that drop_events finds */
 	int drop_fd[2];
 	uint64_t drop_record[2];
@@ -96,9 +98,22 @@ static int fake_async_fd(uint32_t ctx, int *fd)
 	return 0;
 }
 
+static void fake_lock_events(void)
+{
+	fake.locked++;
+}
+
+static void fake_unlock_events(void)
+{
+	fake.locked--;
+}
+
 static uint32_t fake_drop_events(int fd, uint64_t record, uint32_t size)
 {
 	int i = fake.drops++ & 1;
+
+	if (fake.locked != 1)
+		abort();
 
 	fake.drop_fd[i] = fd;
 	fake.drop_record[i] = record;
@@ -182,6 +197,8 @@ static const struct uverbs_ops fake_ops = {
 	.call = fake_call,
 	.channel = fake_channel,
 	.async_fd = fake_async_fd,
+	.lock_events = fake_lock_events,
+	.unlock_events = fake_unlock_events,
 	.drop_events = fake_drop_events,
 	.fd_channel = fake_fd_channel,
 	.channel_fd = fake_channel_fd,

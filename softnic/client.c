@@ -393,7 +393,7 @@ static int connect_daemon(void)
 		complain("no address space for the arena: raise the limit "
 			 "(ulimit -v) or use `sfnic run --arena 1G`");
 	if (err == EIO)
-		complain("the daemon turns the program away: it may have no "
+		complain("the daemon has hung up: it was ended, or has no "
 			 "descriptors left (ulimit -n where it was started)");
 	if (err == EPROTO)
 		complain("the daemon is of another build: `sfnic down`, then "

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * kill kill|stop N [SEED]: four pairs of processes exchange all kinds of
+ * kill kill|stop|daemon N [SEED]: four pairs of processes exchange all kinds of
  * requests; N times one process, at a random moment of its life, is killed with
  * SIGKILL.  Its peer must get what IBTA says, take down its objects without an
  * error and end; other pairs must see nothing.
  *
  * stop: before that it is stopped for a while, perhaps with locks held, and
  * perhaps goes on.  Other pairs go on, and so do control calls.
+ *
+ * daemon: the daemon is killed.  All end soon, of themselves, and the next ones
+ * find another daemon.
  *
  * A pair is two processes with a socket between them.  What a process does is
  * chosen by random numbers: size of memory, threads, operations.
@@ -17,6 +20,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include "rc.h"
 
@@ -27,7 +31,7 @@
 /* ---- one side ------------------------------------------------------- */
 
 static volatile int leave;
-static bool stops; /* whether anybody is stopped */
+static bool stops;		    /* whether anybody is stopped */
 static volatile uint64_t *progress; /* of each pair, shared */
 
 static void on_term(int sig)
@@ -68,8 +72,11 @@ static void wait_gone(int sock, int status)
 
 static int random_op(unsigned int *seed)
 {
-	static const int ops[] = {IBV_WR_SEND, IBV_WR_SEND, IBV_WR_RDMA_WRITE,
-				  IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE_WITH_IMM,
+	static const int ops[] = {IBV_WR_SEND,
+				  IBV_WR_SEND,
+				  IBV_WR_RDMA_WRITE,
+				  IBV_WR_RDMA_READ,
+				  IBV_WR_RDMA_WRITE_WITH_IMM,
 				  IBV_WR_ATOMIC_FETCH_AND_ADD};
 
 	return ops[rand_r(seed) % 6];
@@ -192,6 +199,26 @@ static void *register_and_forget(void *arg)
 	return NULL;
 }
 
+/* Children that leave, and children that become another program. */
+static void *fork_and_exec(void *arg)
+{
+	unsigned int seed = (unsigned int)getpid();
+	pid_t pid;
+
+	(void)arg;
+	for (;;) {
+		pid = fork();
+		if (!pid && rand_r(&seed) & 1)
+			execl("/bin/true", "true", NULL);
+		if (!pid)
+			_exit(0);
+		CHECK(pid > 0 && waitpid(pid, NULL, 0) == pid);
+		usleep(3000);
+		pthread_testcancel();
+	}
+	return NULL;
+}
+
 /* What a stopped peer has locked stays for now; the janitor knows it. */
 static void leave_behind(struct rc *rc)
 {
@@ -208,6 +235,8 @@ static void leave_behind(struct rc *rc)
 static void side(int sock, unsigned int seed, size_t len,
 		 volatile uint64_t *count)
 {
+	static void *(*const others[])(void *) = {register_and_forget,
+						  fork_and_exec};
 	bool events = rand_r(&seed) % 2, threads = rand_r(&seed) % 3 == 0;
 	struct rc_address own, peer;
 	struct rc rc = {0};
@@ -230,10 +259,9 @@ static void side(int sock, unsigned int seed, size_t len,
 		if (exchange(sock, &own, &peer, sizeof(own))) {
 			if (threads)
 				CHECK(!pthread_create(&thread, NULL,
-						      register_and_forget,
+						      others[rand_r(&seed) % 2],
 						      &rc));
-			status = traffic(&rc, sock, &seed, len, events,
-					 count);
+			status = traffic(&rc, sock, &seed, len, events, count);
 			if (stops && status && !leave && !peer_gone(sock))
 				leave_behind(&rc);
 			/* Whoever leaves first has not been killed. */
@@ -322,7 +350,8 @@ static void expect_progress(int but)
 	for (i = 0; i < PAIRS; i++) {
 		while (i != but && progress[i] == then[i]) {
 			if (rc_ms() > end) {
-				fprintf(stderr, "FAILED  a pair stands still\n");
+				fprintf(stderr,
+					"FAILED  a pair stands still\n");
 				failures++;
 				return;
 			}
@@ -375,11 +404,66 @@ static void check_killed(pid_t pid)
 	failures++;
 }
 
+/* ---- the daemon ----------------------------------------------------- */
+
+/* Whoever listens in the runtime directory; 0: nobody. */
+static pid_t daemon_pid(void)
+{
+	struct sockaddr_un sun = {.sun_family = AF_UNIX};
+	struct ucred cred = {0};
+	socklen_t len = sizeof(cred);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+
+	CHECK(fd >= 0);
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/sock",
+		 getenv("SFNIC_DIR"));
+	if (!connect(fd, (struct sockaddr *)&sun, sizeof(sun)))
+		CHECK(!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len));
+	close(fd);
+	return cred.pid;
+}
+
+/* By itself, and not in a way that a debugger would be needed for. */
+static void check_ended(pid_t pid)
+{
+	int status = reap(pid);
+
+	if (status >= 0 && WIFEXITED(status))
+		return;
+	fprintf(stderr, "FAILED  without a daemon: %d ended with %#x\n", pid,
+		(unsigned int)status);
+	failures++;
+}
+
+static void kill_daemons(int kills, unsigned int *seed)
+{
+	int n, i;
+
+	for (n = 0; n < kills && failures < 5; n++) {
+		pid_t pid;
+
+		for (i = 0; i < PAIRS; i++)
+			start_pair(&pairs[i], seed);
+		usleep((unsigned int)rand_r(seed) % 60000 + 1);
+		pid = daemon_pid();
+		if (pid)
+			kill(pid, SIGKILL);
+		for (i = 0; i < PAIRS; i++) {
+			/* Those that came after it know nothing of it. */
+			kill(pairs[i].pid[0], SIGTERM);
+			kill(pairs[i].pid[1], SIGTERM);
+			check_ended(pairs[i].pid[0]);
+			check_ended(pairs[i].pid[1]);
+		}
+	}
+	printf("%d kills, %d failures\n", n, failures);
+}
+
 int main(int argc, char **argv)
 {
 	int kills = argc > 2 ? atoi(argv[2]) : 100, n, i;
-	unsigned int seed = argc > 3 ? (unsigned int)atoi(argv[3]) :
-				       (unsigned int)getpid();
+	unsigned int seed =
+		argc > 3 ? (unsigned int)atoi(argv[3]) : (unsigned int)getpid();
 
 	stops = argc > 1 && !strcmp(argv[1], "stop");
 	progress = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
@@ -389,6 +473,10 @@ int main(int argc, char **argv)
 	signal(SIGTERM, on_term); /* theirs, from the beginning */
 	printf("seed %u\n", seed);
 	fflush(stdout);
+	if (argc > 1 && !strcmp(argv[1], "daemon")) {
+		kill_daemons(kills, &seed);
+		return failures != 0;
+	}
 	for (i = 0; i < PAIRS; i++)
 		start_pair(&pairs[i], &seed);
 	for (n = 0; n < kills && failures < 5; n++) {

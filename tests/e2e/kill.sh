@@ -7,10 +7,12 @@ set -euo pipefail
 
 kills=100
 stops=20
+daemons=20
 limit=110
 if [ "${SF_TEST_LONG:-0}" = 1 ]; then
 	kills=1000
 	stops=300
+	daemons=300
 	limit=1100
 fi
 check "$kills kills among 4 pairs" "^$kills kills, 0 failures" \
@@ -19,6 +21,10 @@ check_nothing_left
 check_no_memory
 check "$stops processes are stopped" "^$stops kills, 0 failures" \
 	"$1" stop "$stops"
+check_nothing_left
+check_no_memory
+check "the daemon is killed $daemons times" "^$daemons kills, 0 failures" \
+	"$1" daemon "$daemons"
 check_nothing_left
 check_no_memory
 pingpong -n 1000

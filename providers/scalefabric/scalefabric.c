@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include <errno.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,6 +9,17 @@
 
 #include "compat.h"
 #include "scalefabric.h"
+
+#define SF_LOCK_SPINS 1000
+
+void sf_lock_wait(struct sf_lock *lock)
+{
+	int spins = 0;
+
+	while (pthread_spin_trylock(&lock->spin))
+		if (++spins > SF_LOCK_SPINS)
+			sched_yield();
+}
 
 static int sf_query_device_ex(struct ibv_context *context,
 			      const struct ibv_query_device_ex_input *input,

@@ -226,10 +226,13 @@ static inline void sf_lock_destroy(struct sf_lock *lock)
 	pthread_spin_destroy(&lock->spin);
 }
 
+/* scalefabric.c: its holder may have lost its CPU; ours is better spent. */
+void sf_lock_wait(struct sf_lock *lock);
+
 static inline void sf_lock(struct sf_lock *lock)
 {
-	if (lock->needed)
-		pthread_spin_lock(&lock->spin);
+	if (lock->needed && unlikely(pthread_spin_trylock(&lock->spin)))
+		sf_lock_wait(lock);
 }
 
 static inline void sf_unlock(struct sf_lock *lock)

@@ -97,7 +97,7 @@ int rnic_create(struct rnic *r, void *base, uint64_t size,
 	for (i = 0; i < config->devices; i++)
 		init_device(&r->sh->device[i], config, i);
 	for (i = 0; i < RNIC_ATOMIC_LOCKS; i++)
-		ops->lock_init(host, &r->sh->atomic_lock[i]);
+		ops->lock_init(host, &r->sh->atomic_lock[i].lock);
 	store_release(&r->sh->magic, RNIC_MAGIC);
 	return 0;
 }
@@ -389,6 +389,7 @@ void rnic_repair(struct rnic *r)
 			rnic_responder_unlock(&call, qp);
 		if (load_acquire(&qp->state) == RNIC_ERR)
 			rnic_responder_kick(&call, qp);
+		rnic_qp_repair_events(&call, qp);
 		rnic_call_end(&call);
 	}
 	for (i = 0; i < r->sh->cqs.high; i++) {

@@ -5,7 +5,8 @@
 static struct sf_cqe *cq_slot(const struct rnic *r, const struct rnic_cq *cq,
 			      uint64_t index)
 {
-	uint64_t off = cq->ring + ((index & ((1ull << cq->log_depth) - 1)) << 6);
+	uint64_t off = rnic_cq_ring(cq) +
+		       ((index & ((1ull << rnic_cq_log_depth(cq)) - 1)) << 6);
 
 	return rnic_in_arena(r, off, sizeof(struct sf_cqe)) ? rnic_at(r, off) :
 							      NULL;
@@ -23,7 +24,7 @@ static bool slot_written(const struct rnic_cq *cq, const struct sf_cqe *slot,
 			 uint64_t index)
 {
 	return sf_cqe_lap(load_acquire(&slot->word)) ==
-	       (sf_lap(index, cq->log_depth) & 0xff);
+	       (sf_lap(index, rnic_cq_log_depth(cq)) & 0xff);
 }
 
 /* IBTA vol. 1, 11.4.2.2: errors wake those who wait for solicited ones, too. */
@@ -32,16 +33,27 @@ static bool is_solicited(uint64_t word)
 	return sf_cqe_flags(word) & SF_CQE_SOLICITED || sf_cqe_status(word);
 }
 
-/* The last holder died: a CQE that is complete counts. */
+static void intent_clear(struct rnic_intent *intent, uint64_t cqe)
+{
+	if (intent->cqe == cqe)
+		store_release(&intent->set, 0);
+}
+
+/* The last holder died: a CQE that is complete counts, another is not there. */
 static void cq_repair(const struct rnic *r, struct rnic_cq *cq)
 {
 	struct sf_cqe *slot = cq_slot(r, cq, cq->producer);
+	uint64_t intent = cq->intent;
 
 	if (slot && slot_written(cq, slot, cq->producer)) {
 		if (is_solicited(slot->word))
 			cq->solicited = cq->producer + 1;
 		store_release(&cq->producer, cq->producer + 1);
+	} else if (intent &&
+		   rnic_in_arena(r, intent, sizeof(struct rnic_intent))) {
+		intent_clear(rnic_at(r, intent), cq->producer);
 	}
+	cq->intent = 0;
 }
 
 static bool cq_lock(struct rnic *r, struct rnic_cq *cq)
@@ -121,8 +133,11 @@ void rnic_cq_raise(struct rnic *r, const struct rnic_event *event)
 	there = load_acquire(&cq->live) && cq->ctx == event->ctx &&
 		cq->user_handle == event->element;
 	if (there && event->type == RNIC_EVENT_CQ_ERR) {
-		cq->async_events++;
-		r->ops->event(r->host, event);
+		if (cq->error & RNIC_DUE) {
+			cq->async_events++;
+			r->ops->event(r->host, event);
+			store_release(&cq->error, 1);
+		}
 	} else if (there) {
 		if (event->channel) {
 			cq->comp_events++;
@@ -137,7 +152,7 @@ void rnic_cq_raise(struct rnic *r, const struct rnic_event *event)
 static enum rnic_push_result cq_overrun(struct rnic_call *call,
 					struct rnic_cq *cq)
 {
-	cq->error = 1;
+	store_release(&cq->error, 1 | RNIC_DUE);
 	call->r->ops->unlock(call->r->host, &cq->lock);
 	cq_event(call, cq, RNIC_EVENT_CQ_ERR);
 	return RNIC_PUSH_OVERRUN;
@@ -166,41 +181,42 @@ enum rnic_push_result rnic_cq_push(struct rnic_call *call, uint32_t cqn,
 	}
 	/* A consumer index above the producer is garbage: also > depth. */
 	if (unlikely(index - load_acquire(&ctrl->consumer) >=
-		     1ull << cq->log_depth))
+		     1ull << rnic_cq_log_depth(cq)))
 		return cq_overrun(call, cq);
 
+	cq->intent = (char *)intent - (char *)r->sh;
 	intent->cqe = index;
 	store_release(&intent->set, 1);
 	if (cq->timestamps)
 		cqe->timestamp = r->ops->now(r->host);
-	cqe->word |= (uint64_t)(sf_lap(index, cq->log_depth) & 0xff)
+	cqe->word |= (uint64_t)(sf_lap(index, rnic_cq_log_depth(cq)) & 0xff)
 		     << SF_CQE_LAP_SHIFT;
 	memcpy(slot, cqe, offsetof(struct sf_cqe, word));
 	store_release(&slot->word, cqe->word);
 	if (is_solicited(cqe->word))
 		cq->solicited = index + 1;
 	store_release(&cq->producer, index + 1);
+	cq->intent = 0;
 	r->ops->unlock(r->host, &cq->lock);
 	rnic_fence_after_unlock();
 	cq_fire(call, cq);
 	return RNIC_PUSHED;
 }
 
-bool rnic_cq_pushed(struct rnic *r, uint32_t cqn, uint32_t qpn,
-		    const struct rnic_intent *intent, struct sf_cqe *cqe)
+bool rnic_cq_pushed(struct rnic *r, uint32_t cqn,
+		    const struct rnic_intent *intent)
 {
 	struct rnic_cq *cq = rnic_cq_get(r, cqn);
-	const struct sf_cqe *slot;
-	bool yes;
+	bool locked, yes;
 
-	if (!intent->set || !cq || !cq_lock(r, cq))
+	if (!load_acquire(&intent->set) || !cq)
 		return false;
-	slot = cq_slot(r, cq, intent->cqe);
-	yes = intent->cqe < cq->producer && slot &&
-	      slot_written(cq, slot, intent->cqe) && slot->qpn == qpn;
-	if (yes)
-		*cqe = *slot;
-	r->ops->unlock(r->host, &cq->lock);
+	/* Busy: then it has a holder who has seen to the intent. */
+	locked = cq_lock(r, cq);
+	yes = load_acquire(&intent->set) &&
+	      intent->cqe < load_acquire(&cq->producer);
+	if (locked)
+		r->ops->unlock(r->host, &cq->lock);
 	return yes;
 }
 
@@ -240,6 +256,8 @@ void rnic_cq_repair_events(struct rnic_call *call, uint32_t cqn)
 		return;
 	if (cq_lock(call->r, cq))
 		call->r->ops->unlock(call->r->host, &cq->lock);
+	if (load_acquire(&cq->error) & RNIC_DUE)
+		cq_event(call, cq, RNIC_EVENT_CQ_ERR);
 	/* Disarmed by one who died: his event is due, told or not. */
 	if (load_acquire(&cq->pending) && !load_acquire(&cq->armed))
 		cq_event(call, cq, RNIC_EVENT_COMPLETION);
@@ -283,26 +301,26 @@ int rnic_cq_create(struct rnic *r, uint32_t ctx,
 		return err;
 	cq = &r->sh->cq[*cqn];
 	clear(r, cq);
-	cq->ring = r->ops->mem_alloc(r->host, len);
+	mem->ring = r->ops->mem_alloc(r->host, len);
 	cq->ctrl = r->ops->mem_alloc(r->host, RNIC_PAGE);
-	if (!cq->ring || !cq->ctrl)
+	if (!mem->ring || !cq->ctrl)
 		goto err_mem;
 	cq->ctx = ctx;
 	cq->dev = attr->dev;
 	cq->channel = attr->channel;
 	cq->timestamps = attr->timestamps;
 	cq->user_handle = attr->user_handle;
-	cq->log_depth = attr->log_depth;
+	cq->ring = mem->ring + attr->log_depth;
 	cq->producer = 1ull << attr->log_depth;
 	ctrl = rnic_at(r, cq->ctrl);
 	ctrl->consumer = cq->producer;
-	*mem = (struct rnic_cq_mem){cq->ring, len, cq->ctrl, cq->producer};
+	*mem = (struct rnic_cq_mem){mem->ring, len, cq->ctrl, cq->producer};
 	store_release(&cq->live, 1);
 	return 0;
 
 err_mem:
-	if (cq->ring)
-		r->ops->mem_free(r->host, cq->ring, len);
+	if (mem->ring)
+		r->ops->mem_free(r->host, mem->ring, len);
 	if (cq->ctrl)
 		r->ops->mem_free(r->host, cq->ctrl, RNIC_PAGE);
 	r->sh->cqs.used--;
@@ -348,17 +366,16 @@ int rnic_cq_resize(struct rnic *r, uint32_t ctx, uint32_t cqn,
 	}
 	ctrl = cq_ctrl(r, cq);
 	consumer = load_acquire(&ctrl->consumer);
-	old = cq->ring;
-	old_len = 64ull << cq->log_depth;
+	old = rnic_cq_ring(cq);
+	old_len = 64ull << rnic_cq_log_depth(cq);
 	if (cq->error || cq->producer - consumer > 1ull << log_depth ||
-	    cq->producer - consumer > 1ull << cq->log_depth) {
+	    cq->producer - consumer > 1ull << rnic_cq_log_depth(cq)) {
 		err = EINVAL;
 		old = mem->ring;
 		old_len = len;
 	} else {
 		cq_move(r, cq, consumer, rnic_at(r, mem->ring), log_depth);
-		cq->ring = mem->ring;
-		cq->log_depth = log_depth;
+		store_release(&cq->ring, mem->ring + log_depth);
 	}
 	r->ops->unlock(r->host, &cq->lock);
 	r->ops->mem_free(r->host, old, old_len);
@@ -383,7 +400,8 @@ int rnic_cq_destroy(struct rnic *r, uint32_t ctx, uint32_t cqn,
 		r->ops->unlock(r->host, &cq->lock);
 	*comp_events = load_acquire(&cq->comp_events);
 	*async_events = load_acquire(&cq->async_events);
-	r->ops->mem_free(r->host, cq->ring, 64ull << cq->log_depth);
+	r->ops->mem_free(r->host, rnic_cq_ring(cq),
+			 64ull << rnic_cq_log_depth(cq));
 	r->ops->mem_free(r->host, cq->ctrl, RNIC_PAGE);
 	r->sh->cqs.used--;
 	return 0;

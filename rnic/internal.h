@@ -161,11 +161,16 @@ enum rnic_copy_result rnic_sgl_copy(struct rnic *r, const struct rnic_sgl *dst,
 
 enum rnic_atomic_op { RNIC_CAS, RNIC_FADD };
 
-/* One 8-byte atomic on registered memory; @va is 8-byte aligned. */
+/*
+ * One 8-byte atomic on registered memory; @va is 8-byte aligned.  @slot gets
+ * what was there before.
+ */
 enum rnic_copy_result rnic_atomic(struct rnic *r, const struct rnic_mr *mr,
 				  uint64_t va, enum rnic_atomic_op op,
 				  uint64_t arg, uint64_t compare,
-				  uint64_t *old);
+				  struct rnic_atomic_slot *slot);
+/* Whoever did that atomic died in there: was it done? */
+void rnic_atomic_settle(struct rnic *r, const struct rnic_atomic_slot *slot);
 
 /* ---- packets and links ---------------------------------------------- */
 
@@ -294,21 +299,25 @@ bool rnic_qp_pass(struct rnic_call *call, struct rnic_qp *qp);
 /* State to ERR, once; queues are flushed when no lock is held. */
 void rnic_qp_fail(struct rnic_call *call, struct rnic_qp *qp, uint32_t event);
 
+static inline uint64_t rnic_cq_ring(const struct rnic_cq *cq)
+{
+	return cq->ring & ~(uint64_t)(RNIC_PAGE - 1);
+}
+
+static inline uint32_t rnic_cq_log_depth(const struct rnic_cq *cq)
+{
+	return cq->ring & (RNIC_PAGE - 1);
+}
+
 enum rnic_push_result { RNIC_PUSHED, RNIC_PUSH_BUSY, RNIC_PUSH_OVERRUN };
 
 /* @cqe->word comes without lap. */
 enum rnic_push_result rnic_cq_push(struct rnic_call *call, uint32_t cqn,
 				   struct sf_cqe *cqe,
 				   struct rnic_intent *intent);
-/* The CQE that was written where @intent said, if it is one of @qpn. */
-bool rnic_cq_pushed(struct rnic *r, uint32_t cqn, uint32_t qpn,
-		    const struct rnic_intent *intent, struct sf_cqe *cqe);
-static inline bool rnic_cqe_is_receive(const struct sf_cqe *cqe)
-{
-	uint32_t opcode = sf_cqe_opcode(cqe->word);
-
-	return opcode == SF_CQE_RECV || opcode == SF_CQE_RECV_RDMA_IMM;
-}
+/* Was the CQE of @intent written before its owner died? */
+bool rnic_cq_pushed(struct rnic *r, uint32_t cqn,
+		    const struct rnic_intent *intent);
 /*
  * Hands an event of this CQ to the host and counts it, as one step before the
  * eyes of rnic_cq_destroy().
@@ -317,6 +326,7 @@ void rnic_cq_raise(struct rnic *r, const struct rnic_event *event);
 void rnic_qp_event(struct rnic_call *call, const struct rnic_qp *qp,
 		   uint32_t type);
 void rnic_qp_raise(struct rnic_call *call, const struct rnic_event *event);
+void rnic_qp_repair_events(struct rnic_call *call, struct rnic_qp *qp);
 void rnic_cq_repair_events(struct rnic_call *call, uint32_t cqn);
 
 /* ---- pools (control only) ------------------------------------------- */

@@ -194,63 +194,136 @@ enum rnic_copy_result rnic_sgl_copy(struct rnic *r, const struct rnic_sgl *dst,
 	return RNIC_COPY_OK;
 }
 
-static uint64_t atomic_cpu(uint64_t *p, enum rnic_atomic_op op, uint64_t arg,
-			   uint64_t compare)
+/* ---- atomics -------------------------------------------------------- */
+
+/*
+ * Where an atomic works.  Aligned in the address space of the work request is
+ * not aligned in memory if the region's iova says otherwise: then only the host
+ * gets there.
+ */
+static struct rnic_ref atomic_ref(const struct rnic *r,
+				  const struct rnic_mr *mr, uint64_t va)
 {
-	if (op == RNIC_FADD)
-		return __atomic_fetch_add(p, arg, __ATOMIC_SEQ_CST);
-	__atomic_compare_exchange_n(p, &compare, arg, false, __ATOMIC_SEQ_CST,
-				    __ATOMIC_SEQ_CST);
-	return compare;
+	struct rnic_ref at = mr_ref(mr, va, 8);
+	void *p = ref_pointer(r, &at);
+
+	if (likely(p && at.len == 8 && !((uintptr_t)p & 7)))
+		return at;
+	return (struct rnic_ref){va - mr->iova + mr->addr, 8, mr->space};
 }
 
-/* Read, change, write through the host; exact among all who come this way. */
-static enum rnic_copy_result atomic_host(struct rnic *r,
-					 const struct rnic_ref *at,
-					 enum rnic_atomic_op op, uint64_t arg,
-					 uint64_t compare, uint64_t *old)
+/* Whichever way it fails, it is the target's memory. */
+static enum rnic_copy_result atomic_read(struct rnic *r,
+					 const struct rnic_ref *at, uint64_t *v)
 {
-	uint64_t v;
-	struct rnic_ref raw = {(uintptr_t)&v, 8, RNIC_SPACE_RAW};
-	uint32_t hash = (uint32_t)(at->va >> 3) * 2654435761u ^ at->space;
-	struct rnic_lock *lock =
-		&r->sh->atomic_lock[hash % RNIC_ATOMIC_LOCKS];
-	enum rnic_copy_result res;
+	struct rnic_ref raw = {(uintptr_t)v, 8, RNIC_SPACE_RAW};
+	uint64_t *p = ref_pointer(r, at);
 
-	/* A holder that died has written 8 bytes or none: nothing to mend. */
-	if (r->ops->lock(r->host, lock) == RNIC_LOCK_BUSY)
-		return RNIC_COPY_BUSY;
-	/* Whichever way it fails, it is the target's memory. */
-	res = r->ops->copy(r->host, &raw, at) ? RNIC_FAULT_DST : RNIC_COPY_OK;
-	if (!res) {
-		*old = v;
-		if (op == RNIC_FADD)
-			v += arg;
-		else if (v == compare)
-			v = arg;
-		res = r->ops->copy(r->host, at, &raw) ? RNIC_FAULT_DST :
-							RNIC_COPY_OK;
+	if (likely(p)) {
+		*v = load_acquire(p);
+		return RNIC_COPY_OK;
 	}
-	r->ops->unlock(r->host, lock);
+	return r->ops->copy(r->host, &raw, at) ? RNIC_FAULT_DST : RNIC_COPY_OK;
+}
+
+/* *@old to @v; where a CPU can do it, CPUs may interfere: then *@old is new. */
+static enum rnic_copy_result atomic_write(struct rnic *r,
+					  const struct rnic_ref *at,
+					  uint64_t *old, uint64_t v)
+{
+	struct rnic_ref raw = {(uintptr_t)&v, 8, RNIC_SPACE_RAW};
+	uint64_t *p = ref_pointer(r, at);
+
+	if (likely(p))
+		return __atomic_compare_exchange_n(p, old, v, false,
+						   __ATOMIC_SEQ_CST,
+						   __ATOMIC_SEQ_CST) ?
+			       RNIC_COPY_OK :
+			       RNIC_COPY_BUSY;
+	return r->ops->copy(r->host, at, &raw) ? RNIC_FAULT_DST : RNIC_COPY_OK;
+}
+
+static enum rnic_copy_result
+atomic_do(struct rnic *r, const struct rnic_ref *at, enum rnic_atomic_op op,
+	  uint64_t arg, uint64_t compare, struct rnic_atomic_slot *slot)
+{
+	enum rnic_copy_result res;
+	uint64_t old;
+
+	res = atomic_read(r, at, &old);
+	if (unlikely(res))
+		return res;
+	do {
+		uint64_t v = op == RNIC_FADD ? old + arg :
+			     old == compare  ? arg :
+					       old;
+
+		slot->value = old;
+		store_release(&slot->state, RNIC_ATOMIC_BEGUN);
+		res = atomic_write(r, at, &old, v);
+	} while (unlikely(res == RNIC_COPY_BUSY));
+	store_release(&slot->state, res ? RNIC_ATOMIC_NONE : RNIC_ATOMIC_DONE);
 	return res;
+}
+
+/*
+ * The last holder died.  As long as nobody else could do an atomic here, what
+ * is in memory tells whether his was done; if it changed nothing, it can be
+ * done again.
+ */
+static void atomic_repair(struct rnic *r, struct rnic_atomic_lock *lock)
+{
+	struct rnic_atomic_slot *slot;
+	uint64_t v;
+	bool done;
+
+	if (lock->slot && rnic_in_arena(r, lock->slot, sizeof(*slot))) {
+		slot = rnic_at(r, lock->slot);
+		done = !atomic_read(r, &lock->at, &v) && v != slot->value;
+		if (slot->state == RNIC_ATOMIC_BEGUN)
+			slot->state = done ? RNIC_ATOMIC_DONE :
+					     RNIC_ATOMIC_NONE;
+	}
+	lock->slot = 0;
+}
+
+static bool atomic_lock(struct rnic *r, struct rnic_atomic_lock *lock)
+{
+	enum rnic_lock_result res = r->ops->lock(r->host, &lock->lock);
+
+	if (unlikely(res == RNIC_LOCK_REPAIR))
+		atomic_repair(r, lock);
+	return res != RNIC_LOCK_BUSY;
 }
 
 enum rnic_copy_result rnic_atomic(struct rnic *r, const struct rnic_mr *mr,
 				  uint64_t va, enum rnic_atomic_op op,
-				  uint64_t arg, uint64_t compare, uint64_t *old)
+				  uint64_t arg, uint64_t compare,
+				  struct rnic_atomic_slot *slot)
 {
-	struct rnic_ref at = mr_ref(mr, va, 8);
-	void *p;
+	struct rnic_ref at = atomic_ref(r, mr, va);
+	uint32_t hash = (uint32_t)(at.va >> 3) * 2654435761u ^ at.space;
+	struct rnic_atomic_lock *lock;
+	enum rnic_copy_result res;
 
-	/*
-	 * Aligned in the address space of the work request is not aligned in
-	 * memory if the region's iova says otherwise.
-	 */
-	p = ref_pointer(r, &at);
-	if (likely(p && at.len == 8 && !((uintptr_t)p & 7))) {
-		*old = atomic_cpu(p, op, arg, compare);
-		return RNIC_COPY_OK;
-	}
-	at = (struct rnic_ref){va - mr->iova + mr->addr, 8, mr->space};
-	return atomic_host(r, &at, op, arg, compare, old);
+	slot->lock = hash % RNIC_ATOMIC_LOCKS;
+	lock = &r->sh->atomic_lock[slot->lock];
+	if (!atomic_lock(r, lock))
+		return RNIC_COPY_BUSY;
+	lock->at = at;
+	store_release(&lock->slot, (char *)slot - (char *)r->sh);
+	res = atomic_do(r, &at, op, arg, compare, slot);
+	lock->slot = 0;
+	r->ops->unlock(r->host, &lock->lock);
+	return res;
+}
+
+void rnic_atomic_settle(struct rnic *r, const struct rnic_atomic_slot *slot)
+{
+	struct rnic_atomic_lock *lock =
+		&r->sh->atomic_lock[slot->lock % RNIC_ATOMIC_LOCKS];
+
+	/* Busy: then it has a holder who has seen to it. */
+	if (atomic_lock(r, lock))
+		r->ops->unlock(r->host, &lock->lock);
 }

@@ -383,7 +383,7 @@ static int to_reset(struct rnic *r, struct rnic_qp *qp)
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	qp->attr.cap = qp->init.cap;
 	qp->attr.port_num = 1;
-	store_release(&qp->fatal_raised, 0);
+	store_release(&qp->fatal, 0);
 	return 0;
 }
 
@@ -408,10 +408,17 @@ void rnic_qp_event(struct rnic_call *call, const struct rnic_qp *qp,
 			      });
 }
 
+/* Where it is noted that an event of this type is due. */
+static uint32_t *due_word(struct rnic_qp *qp, uint32_t type)
+{
+	return type == RNIC_EVENT_SQ_DRAINED ? &qp->req.drained : &qp->fatal;
+}
+
 void rnic_qp_raise(struct rnic_call *call, const struct rnic_event *event)
 {
 	struct rnic *r = call->r;
 	struct rnic_qp *qp = rnic_qp_get(r, event->number);
+	uint32_t *due;
 	bool locked;
 
 	if (!qp)
@@ -420,12 +427,26 @@ void rnic_qp_raise(struct rnic_call *call, const struct rnic_event *event)
 		r->ops->event_soon(r->host, event);
 	/* rnic_qp_destroy() passes through this lock before it counts. */
 	locked = rnic_responder_lock(r, qp);
-	if (load_acquire(&qp->qpn) == event->number) {
+	due = due_word(qp, event->type);
+	if (load_acquire(&qp->qpn) == event->number &&
+	    load_acquire(due) & RNIC_DUE) {
 		qp->async_events++;
 		r->ops->event(r->host, event);
+		store_release(due, event->type);
 	}
 	if (locked)
 		rnic_responder_unlock(call, qp);
+}
+
+/* Events that somebody who died did not get to raise. */
+void rnic_qp_repair_events(struct rnic_call *call, struct rnic_qp *qp)
+{
+	uint32_t fatal = load_acquire(&qp->fatal);
+
+	if (fatal & RNIC_DUE)
+		rnic_qp_event(call, qp, fatal & ~RNIC_DUE);
+	if (load_acquire(&qp->req.drained) & RNIC_DUE)
+		rnic_qp_event(call, qp, RNIC_EVENT_SQ_DRAINED);
 }
 
 bool rnic_qp_pass(struct rnic_call *call, struct rnic_qp *qp)
@@ -456,7 +477,7 @@ static void enter(struct rnic *r, struct rnic_qp *qp, uint32_t from,
 	if (to == RNIC_SQD && from == RNIC_SQD)
 		qp->peer_dev = resolve(r, qp);
 	if (to == RNIC_SQD && from == RNIC_RTS)
-		qp->req.drain_event = qp->attr.en_sqd_notify;
+		store_release(&qp->req.drained, !!qp->attr.en_sqd_notify);
 	/* An error that happened meanwhile is not undone. */
 	if (!__atomic_compare_exchange_n(&qp->state, &from, to, false,
 					 __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
@@ -532,17 +553,19 @@ int rnic_qp_destroy(struct rnic *r, uint32_t ctx, uint32_t qpn,
 
 void rnic_qp_fail(struct rnic_call *call, struct rnic_qp *qp, uint32_t event)
 {
-	uint32_t state = load_acquire(&qp->state);
+	uint32_t state = load_acquire(&qp->state), none = 0;
 
+	/* Before the state: whoever sees ERR does not see to the event. */
+	if (state != RNIC_RESET && event != RNIC_EVENT_NONE &&
+	    __atomic_compare_exchange_n(&qp->fatal, &none, event | RNIC_DUE,
+					false, __ATOMIC_SEQ_CST,
+					__ATOMIC_SEQ_CST))
+		rnic_qp_event(call, qp, event);
 	while (state != RNIC_ERR && state != RNIC_RESET &&
 	       !__atomic_compare_exchange_n(&qp->state, &state, RNIC_ERR, false,
 					    __ATOMIC_SEQ_CST,
 					    __ATOMIC_SEQ_CST))
 		;
-	if (state == RNIC_RESET)
-		return;
-	if (event != RNIC_EVENT_NONE &&
-	    !__atomic_exchange_n(&qp->fatal_raised, 1, __ATOMIC_SEQ_CST))
-		rnic_qp_event(call, qp, event);
-	rnic_call_flush_qp(call, qp);
+	if (state != RNIC_RESET)
+		rnic_call_flush_qp(call, qp);
 }

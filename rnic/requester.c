@@ -268,6 +268,7 @@ static enum rnic_push_result push_cqe(struct rnic_call *call,
 
 	if (op_info(w->opcode)->atomic)
 		cqe.byte_len = 8;
+	qp->req.intent_wqe = index;
 	return rnic_cq_push(call, qp->init.send_cqn, &cqe, &qp->req.intent);
 }
 
@@ -811,9 +812,9 @@ static bool run(struct rnic_call *call, struct rnic_qp *qp)
 			break;
 		}
 	}
-	if (unlikely(req->drain_event) && rnic_sq_drained(qp) &&
+	if (unlikely(load_relaxed(&req->drained) == 1) && rnic_sq_drained(qp) &&
 	    load_acquire(&qp->state) == RNIC_SQD) {
-		req->drain_event = 0;
+		store_release(&req->drained, RNIC_EVENT_SQ_DRAINED | RNIC_DUE);
 		rnic_qp_event(call, qp, RNIC_EVENT_SQ_DRAINED);
 	}
 	if (load_acquire(&qp->state) == RNIC_ERR) {
@@ -970,24 +971,36 @@ void rnic_requester_start(struct rnic_qp *qp, uint32_t psn)
 	qp->req.rnr_left = qp->attr.rnr_retry;
 }
 
+/* Before one has failed, all that is complete has succeeded. */
+static void line_repair(const struct rnic *r, const struct rnic_qp *qp)
+{
+	struct sf_send_line *line = send_line(r, qp);
+	uint64_t index = qp->req.una[load_relaxed(&qp->req.una_sel) & 1].index;
+
+	if (line && !qp->req.failed)
+		store_release(&line->word,
+			      index | (line->word & SF_LINE_ERROR));
+}
+
 void rnic_requester_repair(struct rnic *r, struct rnic_qp *qp)
 {
 	struct rnic_requester *req = &qp->req;
 	const struct rnic_position at = *una(req);
-	struct sf_cqe cqe;
 	struct wqe w;
 
-	if (rnic_cq_pushed(r, qp->init.send_cqn, qp->qpn, &req->intent, &cqe) &&
-	    !rnic_cqe_is_receive(&cqe)) {
+	if (rnic_cq_pushed(r, qp->init.send_cqn, &req->intent)) {
 		/* Its WQE is done; perhaps una has moved past it already. */
-		if (cqe.wr == at.index && wqe_load(r, qp, at.index, &w))
+		if (req->intent_wqe == at.index &&
+		    wqe_load(r, qp, at.index, &w))
 			una_move(req, at.index + 1,
 				 rnic_psn_add(at.psn, wqe_packets(qp, &w)));
 		req->fail_status = 0;
 	}
-	store_release(&req->intent.set, 0);
+	/* It failed, but nobody knows: it is sent again. */
 	if (load_acquire(&qp->state) != RNIC_ERR)
-		line_store(r, qp, una(req)->index);
+		req->fail_status = 0;
+	store_release(&req->intent.set, 0);
+	line_repair(r, qp);
 	go_back(req);
 	req->wait = RNIC_WAIT_NONE;
 }

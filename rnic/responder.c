@@ -3,9 +3,9 @@
  * The responder: checks a request's PSN and its place in the message, carries
  * it out, answers (IBTA vol. 1, 9.7.4, 9.7.5.1, 9.9.3).
  *
- * A request has no lasting effect before epsn moves: what comes again is placed
- * again.  The receive CQE and an atomic are the exceptions: resp.intent and
- * resp.atomic[] cover them.
+ * A request has no lasting effect before resp.progress moves: what comes again
+ * is placed again.  The receive CQE and an atomic are the exceptions:
+ * resp.intent and resp.atomic[] cover them.
  */
 #include "rnic/internal.h"
 
@@ -102,11 +102,21 @@ static bool rq_peek(const struct rnic *r, struct rnic_qp *qp, bool *bad)
 	return true;
 }
 
+static bool have_rqe(const struct rnic_responder *resp)
+{
+	return resp->rq_head != resp->rq_done;
+}
+
+/* What rq_peek() has copied is in hand. */
 static void rq_take(struct rnic_responder *resp)
 {
-	/* Both or neither: a successor that sees have_rqe looks at rqe. */
-	store_release(&resp->have_rqe, 1);
 	store_release(&resp->rq_head, resp->rq_head + 1);
+}
+
+/* It has its CQE. */
+static void rqe_done(struct rnic_responder *resp)
+{
+	store_release(&resp->rq_done, resp->rq_head);
 }
 
 /* The receive that this message goes to; false: answered with a NAK. */
@@ -115,7 +125,7 @@ static bool need_rqe(struct request *q)
 	struct rnic_responder *resp = &q->qp->resp;
 	bool bad;
 
-	if (resp->have_rqe)
+	if (have_rqe(resp))
 		return true;
 	if (rq_peek(q->call->r, q->qp, &bad)) {
 		rq_take(resp);
@@ -140,9 +150,12 @@ static bool need_rqe(struct request *q)
 	return false;
 }
 
+/* When it is there, requests have come as far as @progress. */
 static enum rnic_push_result recv_cqe(struct rnic_call *call,
-				      struct rnic_qp *qp, struct sf_cqe *cqe)
+				      struct rnic_qp *qp, struct sf_cqe *cqe,
+				      uint64_t progress)
 {
+	qp->resp.intent_progress = progress;
 	cqe->wr = qp->resp.rqe_cookie;
 	cqe->qpn = qp->qpn;
 	cqe->src_qpn = qp->attr.dest_qpn;
@@ -152,42 +165,52 @@ static enum rnic_push_result recv_cqe(struct rnic_call *call,
 	return rnic_cq_push(call, qp->init.recv_cqn, cqe, &qp->resp.intent);
 }
 
-/* The receive in hand completes with an error; the QP goes to ERR. */
+/*
+ * The receive in hand fails, and the QP is in ERR.  The CQE is made by the
+ * flush, so that it is written once whatever happens here.
+ */
 static void rqe_fail(struct request *q, uint32_t status, uint32_t syndrome,
 		     uint8_t nak)
 {
-	struct sf_cqe cqe = {
-		.word = sf_cqe_word(SF_CQE_RECV, status, 0, syndrome, 0, 0),
-	};
 	struct rnic_responder *resp = &q->qp->resp;
 
+	resp->fail_status = status;
+	resp->fail_syndrome = syndrome;
 	resp->counters.resp_cqe_error++;
 	if (status == SF_ST_LOC_LEN_ERR)
 		resp->counters.resp_local_length_error++;
-	if (recv_cqe(q->call, q->qp, &cqe) != RNIC_PUSH_BUSY) {
-		store_release(&resp->have_rqe, 0);
-		store_release(&resp->intent.set, 0);
-	}
 	/* The CQE tells the owner: no event. */
 	nak_fatal(q, nak, RNIC_EVENT_NONE);
 }
 
 /* ---- progress ------------------------------------------------------- */
 
+/* Bytes of the message that is arriving. */
+static uint64_t placed(const struct rnic_responder *resp)
+{
+	return resp->placed[resp->placed_sel & 1];
+}
+
+/* resp.progress once @pkt is carried out. */
+static uint64_t progress_after(struct rnic_responder *resp,
+			       const struct rnic_packet *pkt)
+{
+	bool last = pkt->flags & RNIC_PKT_LAST;
+	uint64_t sel = (resp->placed_sel & 1) ^ 1;
+	uint64_t msn = (resp->msn + last) & RNIC_PSN_MASK;
+	uint64_t op = last ? RNIC_PKT_NONE : pkt->op;
+
+	resp->placed[sel] = last ? 0 : placed(resp) + pkt->len;
+	return rnic_psn_add(pkt->psn, pkt->npkts) | sel << 24 | msn << 32 |
+	       op << 56;
+}
+
 static void advance(struct request *q)
 {
 	struct rnic_responder *resp = &q->qp->resp;
-	const struct rnic_packet *pkt = q->pkt;
 
 	resp->nak_sent = 0;
-	if (pkt->flags & RNIC_PKT_LAST) {
-		resp->in_message = RNIC_PKT_NONE;
-		resp->offset = 0;
-		resp->msn = (resp->msn + 1) & RNIC_PSN_MASK;
-	} else {
-		resp->in_message = pkt->op;
-	}
-	store_release(&resp->epsn, rnic_psn_add(pkt->psn, pkt->npkts));
+	store_release(&resp->progress, progress_after(resp, q->pkt));
 }
 
 /* The message is complete: tell the owner.  False: not now, come again. */
@@ -197,6 +220,7 @@ static bool deliver(struct request *q, struct sf_cqe *cqe, uint32_t opcode)
 	struct rnic_responder *resp = &q->qp->resp;
 	uint32_t flags = sf_cqe_flags(cqe->word);
 	enum rnic_push_result res;
+	uint64_t progress;
 
 	if (pkt->flags & RNIC_PKT_IMM) {
 		flags |= SF_CQE_IMM;
@@ -205,16 +229,17 @@ static bool deliver(struct request *q, struct sf_cqe *cqe, uint32_t opcode)
 	if (pkt->flags & RNIC_PKT_SOLICITED)
 		flags |= SF_CQE_SOLICITED;
 	cqe->word = sf_cqe_word(opcode, SF_ST_SUCCESS, flags, 0, 0, 0);
-	resp->intent_epsn = rnic_psn_add(pkt->psn, pkt->npkts);
-	res = recv_cqe(q->call, q->qp, cqe);
+	progress = progress_after(resp, pkt);
+	res = recv_cqe(q->call, q->qp, cqe, progress);
 	if (unlikely(res == RNIC_PUSH_BUSY))
 		return false; /* no answer: the requester comes again */
 	if (unlikely(res == RNIC_PUSH_OVERRUN)) {
 		nak_fatal(q, RNIC_AETH_NAK_OP, RNIC_EVENT_QP_FATAL);
 		return false;
 	}
-	store_release(&resp->have_rqe, 0);
-	advance(q);
+	rqe_done(resp);
+	resp->nak_sent = 0;
+	store_release(&resp->progress, progress);
 	store_release(&resp->intent.set, 0);
 	return true;
 }
@@ -285,9 +310,7 @@ static void receive_send(struct request *q)
 	uint64_t offset;
 	uint32_t syndrome;
 
-	if (pkt->flags & RNIC_PKT_FIRST)
-		resp->offset = 0;
-	offset = resp->offset;
+	offset = placed(resp);
 	if (!need_rqe(q))
 		return;
 	if (!rqe_scatter(q, &to, offset + pkt->len, &syndrome)) {
@@ -312,7 +335,6 @@ static void receive_send(struct request *q)
 	}
 	resp->counters.rcv_bytes += pkt->len;
 	if (!(pkt->flags & RNIC_PKT_LAST)) {
-		resp->offset = offset + pkt->len;
 		finish(q);
 		return;
 	}
@@ -345,12 +367,12 @@ static void receive_write(struct request *q)
 	const struct rnic_mr *mr = NULL;
 	struct rnic_sgl to;
 	enum rnic_copy_result res;
+	uint64_t offset;
 
 	if (pkt->flags & RNIC_PKT_FIRST) {
 		resp->write_va = pkt->va;
 		resp->write_len = pkt->dma_len;
 		resp->write_rkey = pkt->rkey;
-		resp->offset = 0;
 		/* All of the message, before its first byte is placed. */
 		if (pkt->dma_len &&
 		    !remote_mr(q, pkt->va, pkt->dma_len, RNIC_REMOTE_WRITE)) {
@@ -358,9 +380,10 @@ static void receive_write(struct request *q)
 			return;
 		}
 	}
-	if (resp->offset + pkt->len > resp->write_len ||
+	offset = placed(resp);
+	if (offset + pkt->len > resp->write_len ||
 	    (pkt->flags & RNIC_PKT_LAST &&
-	     resp->offset + pkt->len != resp->write_len)) {
+	     offset + pkt->len != resp->write_len)) {
 		nak_invalid(q);
 		return;
 	}
@@ -368,13 +391,13 @@ static void receive_write(struct request *q)
 		return;
 	rnic_sgl_init(&to);
 	if (pkt->len) {
-		mr = remote_mr(q, resp->write_va + resp->offset, pkt->len,
+		mr = remote_mr(q, resp->write_va + offset, pkt->len,
 			       RNIC_REMOTE_WRITE);
 		if (!mr) { /* deregistered meanwhile */
 			nak_access(q);
 			return;
 		}
-		rnic_sgl_add(&to, mr, resp->write_va + resp->offset, pkt->len);
+		rnic_sgl_add(&to, mr, resp->write_va + offset, pkt->len);
 	}
 	res = rnic_sgl_copy(q->call->r, &to, 0, pkt->payload, pkt->payload_off,
 			    pkt->len);
@@ -386,7 +409,6 @@ static void receive_write(struct request *q)
 	if (pkt->flags & RNIC_PKT_LAST)
 		resp->counters.rx_write_requests++;
 	if (!(pkt->flags & RNIC_PKT_IMM)) {
-		resp->offset += pkt->len;
 		finish(q);
 		return;
 	}
@@ -470,7 +492,6 @@ static void receive_atomic(struct request *q)
 	struct rnic_atomic_slot *slot;
 	enum rnic_copy_result res;
 	const struct rnic_mr *mr;
-	uint64_t old;
 
 	/* IBTA vol. 1, 9.4.5: the address is a multiple of 8. */
 	if (pkt->va & 7 || !q->qp->attr.max_dest_rd_atomic) {
@@ -482,23 +503,22 @@ static void receive_atomic(struct request *q)
 		nak_access(q);
 		return;
 	}
+	slot = &resp->atomic[resp->atomics % RNIC_MAX_RD_ATOMIC];
+	store_release(&slot->state, RNIC_ATOMIC_NONE);
+	slot->psn = pkt->psn;
 	res = rnic_atomic(q->call->r, mr, pkt->va,
 			  pkt->op == RNIC_PKT_CAS ? RNIC_CAS : RNIC_FADD,
-			  pkt->arg0, pkt->arg1, &old);
+			  pkt->arg0, pkt->arg1, slot);
 	if (res == RNIC_COPY_BUSY)
 		return; /* no answer: the requester comes again */
 	if (res) {
 		nak_fatal(q, RNIC_AETH_NAK_OP, RNIC_EVENT_QP_FATAL);
 		return;
 	}
-	slot = &resp->atomic[resp->atomics++ % RNIC_MAX_RD_ATOMIC];
-	slot->valid = 0;
-	slot->psn = pkt->psn;
-	slot->value = old;
-	store_release(&slot->valid, 1);
 	resp->counters.rx_atomic_requests++;
 	advance(q);
-	answer_atomic(q, old);
+	resp->atomics++;
+	answer_atomic(q, slot->value);
 }
 
 /* ---- sequence (IBTA vol. 1, 9.7.4.1) -------------------------------- */
@@ -508,9 +528,12 @@ static const struct rnic_atomic_slot *find_atomic(const struct rnic_qp *qp,
 {
 	uint32_t i;
 
-	for (i = 0; i < RNIC_MAX_RD_ATOMIC; i++)
-		if (qp->resp.atomic[i].valid && qp->resp.atomic[i].psn == psn)
-			return &qp->resp.atomic[i];
+	for (i = 0; i < RNIC_MAX_RD_ATOMIC; i++) {
+		const struct rnic_atomic_slot *slot = &qp->resp.atomic[i];
+
+		if (slot->state == RNIC_ATOMIC_DONE && slot->psn == psn)
+			return slot;
+	}
 	return NULL;
 }
 
@@ -612,16 +635,22 @@ void rnic_responder_receive(struct rnic_call *call, struct rnic_qp *qp,
 /* False: CQ busy. */
 static bool flush_rqe(struct rnic_call *call, struct rnic_qp *qp)
 {
-	struct sf_cqe cqe = {
-		.word = sf_cqe_word(SF_CQE_RECV, SF_ST_WR_FLUSH_ERR, 0,
-				    SF_SYN_QP_STATE, 0, 0),
-	};
+	struct rnic_responder *resp = &qp->resp;
+	uint32_t status = SF_ST_WR_FLUSH_ERR, syndrome = SF_SYN_QP_STATE;
+	struct sf_cqe cqe = {0};
 
-	qp->resp.counters.resp_cqe_flush_error++;
-	if (recv_cqe(call, qp, &cqe) == RNIC_PUSH_BUSY)
+	if (resp->fail_status) {
+		status = resp->fail_status;
+		syndrome = resp->fail_syndrome;
+	} else {
+		resp->counters.resp_cqe_flush_error++;
+	}
+	cqe.word = sf_cqe_word(SF_CQE_RECV, status, 0, syndrome, 0, 0);
+	if (recv_cqe(call, qp, &cqe, resp->progress) == RNIC_PUSH_BUSY)
 		return false;
-	store_release(&qp->resp.have_rqe, 0);
-	store_release(&qp->resp.intent.set, 0);
+	resp->fail_status = 0;
+	rqe_done(resp);
+	store_release(&resp->intent.set, 0);
 	return true;
 }
 
@@ -633,7 +662,7 @@ static bool flush(struct rnic_call *call, struct rnic_qp *qp)
 	for (;;) {
 		if (rnic_call_crowded(call))
 			return true;
-		if (!qp->resp.have_rqe) {
+		if (!have_rqe(&qp->resp)) {
 			if (!rq_peek(call->r, qp, &bad))
 				return false;
 			rq_take(&qp->resp);
@@ -698,47 +727,51 @@ void rnic_responder_reset(struct rnic *r, struct rnic_qp *qp)
 	uint32_t i;
 
 	resp->mark = 0;
-	resp->have_rqe = 0;
 	resp->intent.set = 0;
-	resp->in_message = RNIC_PKT_NONE;
-	resp->offset = 0;
+	resp->fail_status = 0;
+	resp->progress = 0;
+	resp->placed[0] = 0;
 	resp->rnr_waiter = 0;
 	resp->nak_sent = 0;
 	for (i = 0; i < RNIC_MAX_RD_ATOMIC; i++)
-		resp->atomic[i].valid = 0;
+		resp->atomic[i].state = RNIC_ATOMIC_NONE;
 	resp->rq_head = rq_producer(r, qp);
+	resp->rq_done = resp->rq_head;
 }
 
 void rnic_responder_start(struct rnic_qp *qp, uint32_t psn)
 {
-	qp->resp.epsn = psn & RNIC_PSN_MASK;
-	qp->resp.msn = 0;
+	qp->resp.progress = psn & RNIC_PSN_MASK;
+	qp->resp.placed[0] = 0;
 }
 
 void rnic_responder_repair(struct rnic *r, struct rnic_qp *qp)
 {
 	struct rnic_responder *resp = &qp->resp;
-	struct sf_cqe cqe;
-	bool bad;
+	const struct rnic_atomic_slot *slot;
+	struct rnic_packet atomic = {
+		.psn = resp->epsn,
+		.npkts = 1,
+		.flags = RNIC_PKT_LAST,
+	};
 
-	if (rnic_cq_pushed(r, qp->init.recv_cqn, qp->qpn, &resp->intent,
-			   &cqe) &&
-	    rnic_cqe_is_receive(&cqe)) {
-		store_release(&resp->have_rqe, 0);
-		if (rnic_psn_diff(resp->intent_epsn, resp->epsn) > 0) {
-			resp->in_message = RNIC_PKT_NONE;
-			resp->offset = 0;
-			resp->msn = (resp->msn + 1) & RNIC_PSN_MASK;
-			store_release(&resp->epsn, resp->intent_epsn);
-		}
+	if (rnic_cq_pushed(r, qp->init.recv_cqn, &resp->intent)) {
+		resp->fail_status = 0;
+		rqe_done(resp);
+		store_release(&resp->progress, resp->intent_progress);
 	}
+	/* The receive in hand failed, but nobody knows: it comes again. */
+	if (load_acquire(&qp->state) != RNIC_ERR)
+		resp->fail_status = 0;
 	store_release(&resp->intent.set, 0);
-	/* An atomic whose result is here was carried out. */
-	if (find_atomic(qp, resp->epsn)) {
-		resp->msn = (resp->msn + 1) & RNIC_PSN_MASK;
-		store_release(&resp->epsn, rnic_psn_add(resp->epsn, 1));
-	}
-	/* A peek that was not followed by a take is simply done again. */
-	if (!resp->have_rqe)
-		(void)rq_peek(r, qp, &bad);
+	slot = &resp->atomic[resp->atomics % RNIC_MAX_RD_ATOMIC];
+	if (slot->state == RNIC_ATOMIC_BEGUN)
+		rnic_atomic_settle(r, slot);
+	if (slot->state != RNIC_ATOMIC_DONE)
+		return;
+	/* Done, then noted by one or both of these. */
+	if (slot->psn == resp->epsn)
+		store_release(&resp->progress, progress_after(resp, &atomic));
+	if (rnic_psn_add(slot->psn, 1) == resp->epsn)
+		resp->atomics++;
 }

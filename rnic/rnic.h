@@ -430,7 +430,10 @@ int rnic_device_info(const struct rnic *r, uint32_t dev,
 int rnic_port_info(const struct rnic *r, uint32_t dev, uint32_t port,
 		   struct rnic_port_info *info);
 
-/* Every counter that the device keeps, per QP and summed per port. */
+/*
+ * Every counter that the device keeps, per QP and summed per port.  What is
+ * repeated, after a loss or a death, counts again.
+ */
 #define RNIC_COUNTERS(X)                                                       \
 	X(xmit_bytes)                                                          \
 	X(rcv_bytes)                                                           \

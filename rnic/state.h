@@ -9,8 +9,8 @@
  *  - `req`: whoever holds req.lock; `resp`: whoever holds resp.lock;
  *  - `state` of a QP: atomic; RTS -> ERR by anybody, all else by control.
  *
- * Lock order: requester < responder < CQ, at most one of each.  A responder
- * never takes a requester lock.
+ * Lock order: requester < responder < CQ, at most one of each; an atomic's lock
+ * is taken in a responder's.  A responder never takes a requester lock.
  */
 #ifndef RNIC_STATE_H
 #define RNIC_STATE_H
@@ -19,7 +19,7 @@
 #include "scalefabric/sf_hw.h"
 
 #define RNIC_MAGIC 0x534652410000ULL /* "SFRA" */
-#define RNIC_STATE_VERSION 2
+#define RNIC_STATE_VERSION 3
 
 #define RNIC_QPN_INDEX_BITS 14
 #define RNIC_QPN_MASK 0xffffffu
@@ -63,15 +63,15 @@ struct rnic_cq {
 
 	/* under lock */
 	struct rnic_lock lock;
-	uint64_t ring; /* arena offset */
-	uint32_t log_depth;
-	uint32_t error; /* overrun */
+	uint64_t ring; /* arena offset of a page + log2 of the depth */
+	uint32_t error; /* overrun: 1, | RNIC_DUE */
 	/*
 	 * Index of the next CQE.  Stored after the CQE's word: a slot at or
 	 * above it that carries its lap was written by one who died before
 	 * this store, and counts.
 	 */
 	uint64_t producer;
+	uint64_t intent; /* of who is writing a CQE: arena offset, or 0 */
 	uint64_t solicited; /* index after the last solicited CQE */
 
 	/* no lock: set by the consumer, taken by whoever raises the event */
@@ -85,14 +85,20 @@ struct rnic_cq {
 } __attribute__((aligned(RNIC_CACHE_LINE)));
 
 /*
- * Set before a CQE is written, cleared after all that belongs to it is stored:
- * where the CQE would be, so that the successor of a dead lock holder can tell
- * whether it is there.
+ * Set before a CQE is written, cleared after all that belongs to it is stored.
+ * If its owner dies in between, the CQE is there, unless the owner died in the
+ * CQ's lock: whoever gets that lock next finds no CQE and clears the intent.
  */
 struct rnic_intent {
-	uint64_t cqe;
+	uint64_t cqe; /* index */
 	uint32_t set;
 };
+
+/*
+ * In a word that says what has happened: its event is due.  Taken away when it
+ * was raised, so that others raise it for one who died on the way.
+ */
+#define RNIC_DUE 0x100u
 
 /* A position in the send queue and the PSN of its first packet. */
 struct rnic_position {
@@ -126,13 +132,15 @@ struct rnic_requester {
 	uint64_t cur; /* WQE */
 	uint64_t cur_off; /* bytes of it that were sent */
 
-	struct rnic_intent intent; /* CQE of WQE una.index */
+	struct rnic_intent intent; /* CQE ... */
+	uint64_t intent_wqe; /* ... of this one, which was una.index */
 
 	uint8_t retry_left;
 	uint8_t rnr_left;
 	uint8_t fail_status; /* of WQE una.index, when state became ERR */
 	uint8_t failed; /* line's `failed` was stored */
-	uint8_t drain_event; /* SQ_DRAINED is due when it has */
+	/* SQ_DRAINED: 1 if wanted, then its type | RNIC_DUE, then its type. */
+	uint32_t drained;
 	uint32_t fail_syndrome;
 	/* All below is answered: una.psn <= acked_psn <= next_psn. */
 	uint32_t acked_psn;
@@ -143,36 +151,60 @@ struct rnic_requester {
 	struct rnic_counters counters;
 } __attribute__((aligned(RNIC_CACHE_LINE)));
 
+enum rnic_atomic_state {
+	RNIC_ATOMIC_NONE,
+	RNIC_ATOMIC_BEGUN, /* perhaps done: the lock's next holder sees */
+	RNIC_ATOMIC_DONE,
+};
+
 /* Result of an atomic, for a repeated request (IBTA vol. 1, 9.4.5). */
 struct rnic_atomic_slot {
-	uint64_t value;
+	uint64_t value; /* what was there before */
 	uint32_t psn;
-	uint32_t valid;
+	uint16_t state; /* enum rnic_atomic_state */
+	uint16_t lock; /* under which it is done */
+};
+
+/* Atomics on the words that hash to it are done under it, one at a time. */
+struct rnic_atomic_lock {
+	struct rnic_lock lock;
+	uint64_t slot; /* arena offset of that of the one in work, or 0 */
+	struct rnic_ref at; /* and where it works */
 };
 
 struct rnic_responder {
 	struct rnic_lock lock;
 	uint32_t mark; /* flush wanted while the lock was held */
-	uint32_t epsn; /* expected PSN */
-	uint32_t msn; /* completed messages, 24 bits */
 	uint32_t nak_sent; /* one NAK per gap */
+	/* How far requests have come: one store moves all of it. */
+	union {
+		struct {
+			uint32_t epsn : 24; /* expected PSN */
+			uint32_t placed_sel : 8;
+			uint32_t msn : 24; /* completed messages */
+			/* Packet op of the message that is arriving, or 0. */
+			uint32_t in_message : 8;
+		};
+		uint64_t progress;
+	};
+	/* Bytes of that message; the valid one is named by `placed_sel`. */
+	uint64_t placed[2];
 
 	struct rnic_intent intent; /* CQE of `rqe` ... */
-	uint32_t intent_epsn; /* ... and what epsn is then */
+	uint64_t intent_progress; /* ... and what progress is then */
 
-	/* The message that is arriving. */
-	uint32_t in_message; /* packet op of the first packet, 0: none */
-	uint32_t have_rqe; /* `rqe` was taken and has no CQE yet */
-	uint64_t offset; /* bytes placed so far */
 	uint64_t write_va; /* RDMA WRITE: where the next byte goes */
 	uint32_t write_len; /* and how many may follow */
 	uint32_t write_rkey;
 
 	uint64_t rq_head; /* next descriptor to be taken */
+	uint64_t rq_done; /* those below have their CQEs; the other is `rqe` */
 	uint32_t rnr_waiter; /* the peer waits for a receive, atomic */
 	uint32_t atomics; /* next of atomic[] */
 	struct rnic_atomic_slot atomic[RNIC_MAX_RD_ATOMIC];
 
+	uint32_t fail_status; /* of `rqe`, when state became ERR */
+	uint32_t fail_syndrome;
 	uint32_t rqe_cookie;
 	uint32_t rqe_nsge;
 	struct sf_sge rqe_sge[SF_MAX_RECV_SGE];
@@ -198,7 +230,7 @@ struct rnic_qp {
 	struct rnic_qp_attr attr;
 	uint64_t queues_len;
 	uint32_t async_events; /* raised, under resp.lock */
-	uint32_t fatal_raised; /* one affiliated error per life, atomic */
+	uint32_t fatal; /* one affiliated error per life, | RNIC_DUE; atomic */
 
 	struct rnic_requester req;
 	struct rnic_responder resp;
@@ -238,8 +270,7 @@ struct rnic_shared {
 	/* Timers: one bit a QP, set before the deadline is published. */
 	uint64_t timer_bits[RNIC_MAX_QP / 64];
 
-	/* One lock per hashed address for atomics that no CPU can do. */
-	struct rnic_lock atomic_lock[RNIC_ATOMIC_LOCKS];
+	struct rnic_atomic_lock atomic_lock[RNIC_ATOMIC_LOCKS];
 
 	struct rnic_pd pd[RNIC_MAX_PD];
 	struct rnic_mr mr[RNIC_MAX_MR];

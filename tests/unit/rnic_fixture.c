@@ -41,6 +41,16 @@ void fx_lock_dead(struct rnic_lock *lock)
 	lock->opaque[LOCK_DEAD] = 1;
 }
 
+void fx_die(struct fx *fx)
+{
+	while (fx->helds) {
+		struct rnic_lock *lock = fx->held[--fx->helds];
+
+		lock->opaque[LOCK_HELD] = 0;
+		fx_lock_dead(lock);
+	}
+}
+
 static void op_lock_init(void *host, struct rnic_lock *lock)
 {
 	(void)host;

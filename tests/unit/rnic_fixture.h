@@ -57,7 +57,7 @@ struct fx {
 	unsigned int allocs;
 	int allocs_left; /* mem_alloc fails after so many; < 0: never */
 
-	const struct rnic_lock *held[8];
+	struct rnic_lock *held[8];
 	int held_rank[8];
 	unsigned int helds;
 	unsigned int locks; /* taken so far */
@@ -87,6 +87,9 @@ void fx_close(struct fx *fx);
 void fx_lock_busy(struct rnic_lock *lock, unsigned int n);
 /* The next who takes @lock hears that its holder has died. */
 void fx_lock_dead(struct rnic_lock *lock);
+
+/* Whoever is running dies: so it goes for each lock that is held now. */
+void fx_die(struct fx *fx);
 
 /* Time goes on by @ns, timers run. */
 void fx_advance(struct fx *fx, uint64_t ns);

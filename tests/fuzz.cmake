@@ -39,3 +39,4 @@ sf_fuzz_target(fuzz_uverbs SOURCES
 sf_fuzz_target(fuzz_queues SOURCES
   rnic/core.c rnic/cq.c rnic/link_direct.c rnic/memory.c rnic/qp.c
   rnic/requester.c rnic/responder.c)
+sf_fuzz_target(fuzz_cm SOURCES rnic/cm.c rnic/cm_msg.c)

@@ -47,8 +47,9 @@ static void nak_fatal(struct request *q, uint8_t syndrome, uint32_t event)
 {
 	if (syndrome == RNIC_AETH_NAK_ACCESS)
 		q->qp->resp.counters.resp_remote_access_errors++;
-	answer(q, RNIC_PKT_NAK, syndrome, q->pkt->psn);
+	/* The peer is not told of what may yet not happen. */
 	rnic_qp_fail(q->call, q->qp, event);
+	answer(q, RNIC_PKT_NAK, syndrome, q->pkt->psn);
 }
 
 static void nak_invalid(struct request *q)

@@ -318,6 +318,14 @@ enum {
 #define RESULT(i) (4096 + 3 * CHUNK + 64 + (i)*CHUNK)
 #define REGION 8192
 
+#define WIRE_QUEUE 8
+
+/* What a link that answers later carries. */
+struct wire_packet {
+	struct rnic_packet pkt;
+	uint8_t bytes[256];
+};
+
 /* All completions that somebody got, in order. */
 struct got {
 	uint32_t n;
@@ -333,6 +341,8 @@ struct rig {
 	uint32_t flags[MAX_WR]; /* of a's WRs */
 	struct got got[ENDS][SIDES];
 	struct rnic_link_ops link;
+	struct wire_packet wire[WIRE_QUEUE]; /* on their way, either way */
+	uint32_t wired;
 	uint32_t recvs;
 };
 
@@ -396,6 +406,7 @@ struct scenario {
 	bool bad_recv;
 	uint32_t ways;	/* bits of enum way; 0: EXECUTED_BY_1 */
 	uint32_t burst; /* payload bytes in one packet, 0: the link's */
+	bool wire;	/* the link answers later */
 	bool inline_recv, timestamps;
 	bool twice;	   /* who repairs dies, too */
 	bool overrun;	   /* of a's send CQ: it is of no more use */
@@ -523,6 +534,108 @@ static void recv_quietly(struct rig *g, uint32_t e, uint32_t cookie, bool bad)
 	__atomic_store_n(&db[1].value, end->rq_next, __ATOMIC_RELEASE);
 }
 
+/* ---- a wire --------------------------------------------------------- */
+
+static enum rnic_copy_result wire_put(const struct rnic_packet *pkt)
+{
+	struct wire_packet *w = &rig.wire[rig.wired];
+	enum rnic_copy_result res = RNIC_COPY_OK;
+	struct rnic_sgl raw;
+
+	assert_true(rig.wired < WIRE_QUEUE);
+	assert_true(!pkt->payload || pkt->len <= sizeof(w->bytes));
+	rnic_sgl_init(&raw);
+	rnic_sgl_add(&raw, NULL, (uintptr_t)w->bytes, sizeof(w->bytes));
+	if (pkt->payload)
+		res = rnic_sgl_copy(rig.fx.r, &raw, 0, pkt->payload,
+				    pkt->payload_off, pkt->len);
+	w->pkt = *pkt;
+	w->pkt.sink = NULL;
+	rig.wired += !res;
+	return res;
+}
+
+static enum rnic_link_result wire_send(struct rnic_call *call,
+				       struct rnic_qp *qp,
+				       const struct rnic_packet *pkt,
+				       struct rnic_packet *answer)
+{
+	bool on = steps_off();
+
+	(void)call;
+	(void)qp;
+	(void)answer;
+	wire_put(pkt);
+	if (on)
+		steps_on();
+	return RNIC_LINK_SENT;
+}
+
+static const struct rnic_link_ops wire = {
+	.window = 3,
+	.send = wire_send,
+};
+
+static enum rnic_copy_result wire_answer(struct rnic_reply *reply,
+					 const struct rnic_packet *answer)
+{
+	(void)reply;
+	AS_ONE_STEP(enum rnic_copy_result, wire_put(answer));
+}
+
+static struct wire_packet wire_take(void)
+{
+	bool on = steps_off();
+	struct wire_packet w = rig.wire[0];
+
+	memmove(rig.wire, rig.wire + 1, --rig.wired * sizeof(w));
+	if (on)
+		steps_on();
+	return w;
+}
+
+/* The next packet arrives. */
+static void wire_deliver(struct rig *g)
+{
+	struct wire_packet w = wire_take();
+	struct rnic_qp *qp = rnic_qp_get(g->fx.r, w.pkt.dest_qpn);
+	struct rnic_reply reply = {wire_answer};
+	struct rnic_call call;
+	struct rnic_sgl raw;
+
+	if (!qp)
+		return;
+	rnic_sgl_init(&raw);
+	rnic_sgl_add(&raw, NULL, (uintptr_t)w.bytes, sizeof(w.bytes));
+	if (w.pkt.payload)
+		w.pkt.payload = &raw;
+	w.pkt.payload_off = 0;
+	rnic_call_begin(&call, g->fx.r);
+	if (w.pkt.op >= RNIC_PKT_ACK) {
+		rnic_requester_receive(&call, qp, &w.pkt);
+	} else if (rnic_responder_lock(g->fx.r, qp)) {
+		rnic_responder_receive(&call, qp, &w.pkt, &reply);
+		rnic_responder_unlock(&call, qp);
+	}
+	rnic_call_end(&call);
+}
+
+static void wire_run(struct rig *g)
+{
+	while (g->wired)
+		wire_deliver(g);
+}
+
+/* What is on its way arrives, and timers run, until there is nothing left. */
+static void settle(struct rig *g)
+{
+	uint32_t i;
+
+	wire_run(g);
+	for (i = 0; i < 50 && fx_next_timer(&g->fx); i++)
+		wire_run(g);
+}
+
 static void rig_open(struct rig *g, const struct scenario *s)
 {
 	struct fx_opts o = opts_of(s);
@@ -534,6 +647,8 @@ static void rig_open(struct rig *g, const struct scenario *s)
 	g->link = *g->fx.r->links[RNIC_LINK_DIRECT];
 	if (s->burst)
 		g->link.burst = s->burst;
+	if (s->wire)
+		g->link = wire;
 	g->fx.r->links[RNIC_LINK_DIRECT] = &g->link;
 	fx_end_new(&g->end[A], &g->fx, g->fx.r, 1, 0, &o);
 	fx_end_new(&g->end[B], &g->fx, g->fx.r, 2, 1, &o);
@@ -858,7 +973,7 @@ static void message(struct rig *g, uint32_t x, uint32_t y)
 
 	recv_quietly(g, y, 90, false);
 	fx_send(&g->end[x], &wr);
-	fx_settle(&g->fx);
+	settle(g);
 	drain(g);
 	assert_int_equal(g->got[x][SEND].n, sent + 1);
 	assert_int_equal(g->got[y][RECV].n, got + 1);
@@ -936,7 +1051,7 @@ static struct {
 static void daemon_mends(struct rig *g)
 {
 	rnic_repair(g->fx.r);
-	fx_settle(&g->fx);
+	settle(g);
 }
 
 static void others_come_by(struct rig *g)
@@ -947,7 +1062,7 @@ static void others_come_by(struct rig *g)
 		rnic_sq_ring(g->fx.r, g->end[e].qpn);
 		rnic_rq_ring(g->fx.r, g->end[e].qpn);
 	}
-	fx_settle(&g->fx);
+	settle(g);
 }
 
 static void others_make_a_lap(struct rig *g)
@@ -967,7 +1082,7 @@ static void exactly_once(struct rig *g, const struct scenario *s, enum way way)
 	daemon_mends(g);
 	if (s->later)
 		s->later(g);
-	fx_settle(&g->fx);
+	settle(g);
 	drain(g);
 	see(g, &have);
 	same_outcome(&want, &have, way == AFTER_A_LAP);
@@ -986,10 +1101,10 @@ static void without_process(struct rig *g, const struct scenario *s,
 	daemon_mends(g);
 	rnic_ctx_orphan_peers(g->fx.r, ctx);
 	assert_true(rnic_ctx_reap(g->fx.r, ctx));
-	fx_settle(&g->fx);
+	settle(g);
 	if (s->later)
 		s->later(g);
-	fx_settle(&g->fx);
+	settle(g);
 	drain_cq(g, &g->end[stays].scq);
 	drain_cq(g, &g->end[stays].rcq);
 	assert_int_equal(fx_state(&g->end[stays]), RNIC_ERR);
@@ -1065,6 +1180,12 @@ static void step_through(struct rig *g, void (*act)(struct rig *g))
 	total_stops += log_now->stops;
 }
 
+static void ring_a_and_wire(struct rig *g)
+{
+	ring_a(g);
+	wire_run(g);
+}
+
 static void repair(struct rig *g)
 {
 	rnic_repair(g->fx.r);
@@ -1101,10 +1222,10 @@ static void every_store(void **state)
 		skip();
 	rig_open(g, s);
 	step_through(g, s->act ? s->act : ring_a);
-	fx_settle(&g->fx);
+	settle(g);
 	if (s->later)
 		s->later(g);
-	fx_settle(&g->fx);
+	settle(g);
 	follow_resize(&g->end[A].scq);
 	drain(g);
 	see(g, &want);
@@ -1433,6 +1554,41 @@ static struct scenario scenarios[] = {
 		.wr = {{SF_OP_READ, SIG, 640, 0}},
 		.wrs = 1,
 		.burst = 256,
+	},
+	{
+		.name = "SEND of three packets on a wire",
+		.wr = {{SF_OP_SEND, SIG, 640, 0}},
+		.wrs = 1,
+		.recvs = 2,
+		.wire = true,
+		.act = ring_a_and_wire,
+	},
+	{
+		.name = "RDMA WRITE with immediate, READ, NOP on a wire",
+		.wr = {{SF_OP_WRITE_IMM, 0, 300, 0},
+		       {SF_OP_READ, SIG, 300, 0},
+		       {SF_OP_NOP, SIG, 0, 0}},
+		.wrs = 3,
+		.recvs = 1,
+		.wire = true,
+		.act = ring_a_and_wire,
+	},
+	{
+		.name = "FETCH_ADD twice on a wire",
+		.wr = {{SF_OP_ATOMIC_FADD, SIG, 8, 0},
+		       {SF_OP_ATOMIC_FADD, 0, 8, 0}},
+		.wrs = 2,
+		.wire = true,
+		.act = ring_a_and_wire,
+	},
+	{
+		.name = "remote access error on a wire",
+		.wr = {{SF_OP_WRITE, SIG, 40, BAD_RKEY},
+		       {SF_OP_SEND, 0, 40, 0}},
+		.wrs = 2,
+		.recvs = 2,
+		.wire = true,
+		.act = ring_a_and_wire,
 	},
 	{
 		.name = "FETCH_ADD",

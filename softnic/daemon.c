@@ -333,7 +333,7 @@ static void turn_away(void)
 {
 	close(d.reserve);
 	close(accept4(d.listen, NULL, NULL, SOCK_CLOEXEC));
-	d.reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	d.reserve = fcntl(d.epoll, F_DUPFD_CLOEXEC, 0);
 }
 
 static void conn_accept(void)
@@ -776,7 +776,7 @@ static int ready_fd = -1;
 /* To whoever started us, else to stderr. */
 static void __attribute__((noreturn)) give_up(const char *what, int err)
 {
-	char line[256];
+	char line[SFNIC_MSG_LEN];
 	int n = snprintf(line, sizeof(line), "%s%s%s", what, err ? ": " : "",
 			 err ? strerror(err) : "");
 
@@ -845,7 +845,7 @@ static void make_rnic(void)
 	};
 	struct tree_net net = {0};
 	struct tree_host host;
-	char msg[256];
+	char msg[SFNIC_MSG_LEN];
 	uint32_t dev, port, i;
 	int err;
 
@@ -953,6 +953,9 @@ static void set_up(void)
 		d.conn[i].fd = -1;
 	raise_limit(RLIMIT_NOFILE, WANTED_FILES);
 	raise_limit(RLIMIT_FSIZE, RLIM_INFINITY);
+	raise_limit(RLIMIT_AS, RLIM_INFINITY);
+	raise_limit(RLIMIT_DATA, RLIM_INFINITY);
+	raise_limit(RLIMIT_CPU, RLIM_INFINITY);
 	signal(SIGXFSZ, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
@@ -960,7 +963,7 @@ static void set_up(void)
 	claim_directory();
 	d.epoll = epoll_create1(EPOLL_CLOEXEC);
 	d.host.kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	d.reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	d.reserve = fcntl(d.epoll, F_DUPFD_CLOEXEC, 0);
 	if (d.epoll < 0 || d.host.kick_fd < 0 || d.reserve < 0)
 		give_up("cannot set up", errno);
 	make_arena();
@@ -1068,23 +1071,27 @@ static void tear_down(void)
 	close(d.listen);
 }
 
-/* Away from the caller's terminal, descriptors, parent. */
+#define READY 3 /* where its descriptor ends up */
+
+/*
+ * Away from the caller's terminal, descriptors, parent.  Descriptors 0 to 2
+ * stand for nothing, without a /dev/null; the caller may have closed them and
+ * @keep be one of them.
+ */
 static void detach(int keep)
 {
-	int null = open("/dev/null", O_RDWR);
+	int i, nothing = open("/", O_PATH);
 	pid_t pid;
 
-	if (null >= 0) {
-		dup2(null, 0);
-		dup2(null, 1);
-		dup2(null, 2);
-	}
-	if (keep > 2 && keep != 3) {
-		dup2(keep, 3);
-		keep = 3;
-	}
+	keep = fcntl(keep, F_DUPFD, READY);
+	if (keep > READY)
+		keep = dup2(keep, READY);
+	if (keep < 0 || nothing < 0)
+		give_up("no descriptors left", 0);
 	ready_fd = keep;
-	RAW(SYS_close_range, keep > 2 ? 4 : 3, ~0u, 0);
+	for (i = 0; i < READY; i++)
+		dup2(nothing, i);
+	closefrom(READY + 1);
 	pid = fork();
 	if (pid > 0)
 		_exit(0);

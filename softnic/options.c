@@ -280,8 +280,10 @@ static int own_directory(const char *dir, char *msg, size_t msg_len)
 	if (mkdir(dir, 0700) && errno != EEXIST) {
 		int err = errno;
 
-		snprintf(msg, msg_len, "cannot make %s: %s", dir,
-			 strerror(err));
+		snprintf(msg, msg_len,
+			 "cannot make %s: %s; set SFNIC_DIR to a directory "
+			 "that you can make or have made",
+			 dir, strerror(err));
 		return err;
 	}
 	if (lstat(dir, &st)) {

@@ -36,6 +36,9 @@ int sfnic_options_parse(struct sfnic_options *opt, int argc, char **argv);
 /* One line that two equal sets of options have in common ("devices=1 ..."). */
 void sfnic_options_line(const struct sfnic_options *opt, char *buf, size_t len);
 
+/* Room for a line about a path and what to do. */
+#define SFNIC_MSG_LEN 512
+
 /*
  * The runtime directory: SFNIC_DIR from the environment, else made of user,
  * network namespace and instance below $XDG_RUNTIME_DIR, /run/user/UID or

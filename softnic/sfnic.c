@@ -82,8 +82,7 @@ static void hold_standard_fds(void)
 	int fd;
 
 	for (fd = 0; fd < 3; fd++)
-		if (fcntl(fd, F_GETFD) < 0 &&
-		    open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
+		if (fcntl(fd, F_GETFD) < 0 && open("/", O_PATH | O_CLOEXEC) < 0)
 			return;
 }
 

@@ -281,9 +281,14 @@ static int parse(int argc, char **argv, struct sfnic_options *opt)
 
 static bool bring_up(const struct sfnic_options *opt)
 {
-	char dir[SFNIC_PATH_LEN], msg[256];
+	char dir[SFNIC_PATH_LEN], msg[SFNIC_MSG_LEN];
 	int sock;
 
+	if (access("/proc/self/fd", X_OK)) {
+		sfnic_say("/proc is not mounted here, and nothing works "
+			  "without it: mount -t proc proc /proc");
+		return false;
+	}
 	/* It names a fabric of its own, also within a program on another. */
 	if (opt->instance[0])
 		unsetenv("SFNIC_DIR");

@@ -41,7 +41,7 @@ static bool take_flag(int *argc, char **argv, const char *flag)
 static bool parse(int argc, char **argv, char *dir, size_t len)
 {
 	struct sfnic_options opt;
-	char msg[256];
+	char msg[SFNIC_MSG_LEN];
 	int at = sfnic_options_parse(&opt, argc, argv);
 
 	if (at < 0)

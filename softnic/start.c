@@ -44,9 +44,14 @@ static char **clean_environment(char **env, size_t max)
 static int wait_ready(int fd, char *msg, size_t len)
 {
 	struct pollfd p = {fd, POLLIN, 0};
+	int ready;
 	long n;
 
-	if (poll(&p, 1, START_TIMEOUT_MS) <= 0) {
+	/* Signals are the program's business: they begin the wait anew. */
+	do {
+		ready = poll(&p, 1, START_TIMEOUT_MS);
+	} while (ready < 0 && errno == EINTR);
+	if (ready <= 0) {
 		snprintf(msg, len, "the daemon does not come up");
 		return ETIMEDOUT;
 	}
@@ -158,7 +163,8 @@ static int connect_or_start(const char *dir, const char *options, char *msg,
 			 dir, strerror(errno));
 		return -1;
 	}
-	flock(lock, LOCK_EX);
+	while (flock(lock, LOCK_EX) && errno == EINTR)
+		;
 	sock = wire_connect(dir);
 	if (sock < 0 && !start(dir, options, msg, len)) {
 		sock = wire_connect(dir);
@@ -209,7 +215,7 @@ int sfnic_daemon_connect(const char *dir, const struct sfnic_options *opt,
 int sfnic_daemon_restart(const char *dir)
 {
 	const char *options = getenv("SFNIC_OPTIONS");
-	char msg[256];
+	char msg[SFNIC_MSG_LEN];
 
 	if (!dir[0] || !options || !getenv("SFNIC_DAEMON"))
 		return -1;

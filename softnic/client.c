@@ -62,7 +62,10 @@ static struct {
 	struct pipe_end channel[MAX_PIPES];
 	struct pipe_end async[MAX_PIPES];
 	struct fd_cache mem[MAX_MEM_FDS];
+	/* From the environment */
 	char dir[256];
+	char options[SFNIC_OPTIONS_LINE];
+	char daemon[4096];
 } me = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.call = PTHREAD_MUTEX_INITIALIZER,
@@ -365,13 +368,21 @@ static int attach(int sock)
 			   &me.host);
 }
 
+static void keep_variable(const char *name, char *value, size_t len)
+{
+	const char *now = getenv(name);
+
+	if (now && strlen(now) < len)
+		strcpy(value, now);
+}
+
+/* Programs may change their environment: asked for early, and once. */
 const char *sfnic_dir(void)
 {
 	if (!me.dir[0]) {
-		const char *dir = getenv("SFNIC_DIR");
-
-		if (dir && strlen(dir) < sizeof(me.dir))
-			strcpy(me.dir, dir);
+		keep_variable("SFNIC_DIR", me.dir, sizeof(me.dir));
+		keep_variable("SFNIC_OPTIONS", me.options, sizeof(me.options));
+		keep_variable("SFNIC_DAEMON", me.daemon, sizeof(me.daemon));
 	}
 	return me.dir;
 }
@@ -381,7 +392,7 @@ static int connect_daemon(void)
 	int err, sock = wire_connect(sfnic_dir());
 
 	if (sock < 0)
-		sock = sfnic_daemon_restart(sfnic_dir());
+		sock = sfnic_daemon_restart(me.dir, me.options, me.daemon);
 	if (sock < 0) {
 		complain(
 			"the software RNIC's daemon does not answer; start the "

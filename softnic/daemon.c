@@ -1063,11 +1063,14 @@ static void loop(void)
 	}
 }
 
-/* Nobody finds a half-gone daemon: the next one waits until we have ended. */
+/*
+ * Nobody finds a half-gone daemon: the next one waits until we have ended.  By
+ * relative names: where our directory was removed, another's may stand.
+ */
 static void tear_down(void)
 {
 	unlink("sock");
-	tree_remove(d.dir);
+	tree_remove(".");
 	close(d.listen);
 }
 

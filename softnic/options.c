@@ -282,7 +282,7 @@ static int own_directory(const char *dir, char *msg, size_t msg_len)
 
 		snprintf(msg, msg_len,
 			 "cannot make %s: %s; set SFNIC_DIR to a directory "
-			 "that you can make or have made",
+			 "of your own",
 			 dir, strerror(err));
 		return err;
 	}

@@ -58,9 +58,10 @@ int sfnic_daemon_connect(const char *dir, const struct sfnic_options *opt,
 			 char *msg, size_t msg_len);
 /*
  * The same from within a program whose daemon has left since `sfnic run`:
- * options and the daemon's path come from the environment (SFNIC_OPTIONS,
+ * with the options and the daemon's path that it was given (SFNIC_OPTIONS,
  * SFNIC_DAEMON).  A socket or -1.
  */
-int sfnic_daemon_restart(const char *dir);
+int sfnic_daemon_restart(const char *dir, const char *options,
+			 const char *daemon);
 
 #endif

@@ -173,6 +173,7 @@ __attribute__((constructor)) static void start(void)
 		resolve(next);
 	if (!wanted())
 		return;
+	sfnic_dir();
 	watch_forks();
 	learn_cwd();
 }

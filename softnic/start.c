@@ -95,14 +95,14 @@ static int spawn(char *const argv[], int ready, char *msg, size_t len)
 	return 0;
 }
 
-static const char *daemon_path(char *buf, size_t len)
+/* @named, or the one beside us. */
+static const char *daemon_path(const char *named, char *buf, size_t len)
 {
-	const char *path = getenv("SFNIC_DAEMON");
 	ssize_t n;
 	char *slash;
 
-	if (path)
-		return path;
+	if (named)
+		return named;
 	n = readlink("/proc/self/exe", buf, len - 8);
 	if (n <= 0)
 		return "/usr/bin/sfnicd";
@@ -112,7 +112,8 @@ static const char *daemon_path(char *buf, size_t len)
 	return buf;
 }
 
-static int start(const char *dir, const char *options, char *msg, size_t len)
+static int start(const char *dir, const char *options, const char *daemon,
+		 char *msg, size_t len)
 {
 	char path[4096], fd[16], words[SFNIC_OPTIONS_LINE], flags[16][64],
 		*argv[32];
@@ -125,7 +126,7 @@ static int start(const char *dir, const char *options, char *msg, size_t len)
 	}
 	snprintf(fd, sizeof(fd), "%d", pipefd[1]);
 	snprintf(words, sizeof(words), "%s", options);
-	argv[n++] = (char *)daemon_path(path, sizeof(path));
+	argv[n++] = (char *)daemon_path(daemon, path, sizeof(path));
 	argv[n++] = "--dir";
 	argv[n++] = (char *)dir;
 	argv[n++] = "--ready";
@@ -146,8 +147,8 @@ static int start(const char *dir, const char *options, char *msg, size_t len)
 }
 
 /* Of many that start at the same instant, one holds the lock. */
-static int connect_or_start(const char *dir, const char *options, char *msg,
-			    size_t len)
+static int connect_or_start(const char *dir, const char *options,
+			    const char *daemon, char *msg, size_t len)
 {
 	char path[4096];
 	int lock, sock = wire_connect(dir);
@@ -166,7 +167,7 @@ static int connect_or_start(const char *dir, const char *options, char *msg,
 	while (flock(lock, LOCK_EX) && errno == EINTR)
 		;
 	sock = wire_connect(dir);
-	if (sock < 0 && !start(dir, options, msg, len)) {
+	if (sock < 0 && !start(dir, options, daemon, msg, len)) {
 		sock = wire_connect(dir);
 		if (sock < 0)
 			snprintf(msg, len, "the daemon does not answer: %s",
@@ -186,7 +187,8 @@ int sfnic_daemon_connect(const char *dir, const struct sfnic_options *opt,
 	sfnic_options_line(opt, want, sizeof(want));
 	for (tries = 0; tries < 3; tries++) {
 		msg[0] = 0;
-		sock = connect_or_start(dir, want, msg, len);
+		sock = connect_or_start(dir, want, getenv("SFNIC_DAEMON"), msg,
+					len);
 		if (sock < 0)
 			return -1;
 		/* The answer also tells that it is not about to leave. */
@@ -212,12 +214,12 @@ int sfnic_daemon_connect(const char *dir, const struct sfnic_options *opt,
 	return -1;
 }
 
-int sfnic_daemon_restart(const char *dir)
+int sfnic_daemon_restart(const char *dir, const char *options,
+			 const char *daemon)
 {
-	const char *options = getenv("SFNIC_OPTIONS");
 	char msg[SFNIC_MSG_LEN];
 
-	if (!dir[0] || !options || !getenv("SFNIC_DAEMON"))
+	if (!dir[0] || !options[0] || !daemon[0])
 		return -1;
-	return connect_or_start(dir, options, msg, sizeof(msg));
+	return connect_or_start(dir, options, daemon, msg, sizeof(msg));
 }

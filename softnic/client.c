@@ -74,6 +74,7 @@ static struct {
 	.sock = -1,
 	.watch = -1,
 	.mem_fd = -1,
+	.host.kick_fd = -1,
 };
 
 uint32_t sfnic_fd_ctx[SFNIC_FD_TABLE];
@@ -305,29 +306,49 @@ static int hello(int sock, struct sfnic_rsp *rsp, int *arena)
 {
 	struct sfnic_req req = {.op = SFNIC_HELLO};
 
-	me.mem_fd = raw_open("/proc/self/mem", O_RDWR | O_CLOEXEC);
-	if (me.mem_fd >= 0)
-		me.mem_fd = keep(me.mem_fd);
+	if (me.mem_fd < 0) {
+		me.mem_fd = raw_open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+		if (me.mem_fd >= 0)
+			me.mem_fd = keep(me.mem_fd);
+	}
 	req.hello.version = SFNIC_PROTO_VERSION;
 	req.hello.pid = getpid();
 	req.hello.build = SFNIC_BUILD_ID;
 	return call_on(sock, &req, me.mem_fd, rsp, arena);
 }
 
-/* Maps the arena, or checks that the inherited one is still the same. */
-static int map_arena(int fd, uint64_t size)
+/* An eventfd; the daemon is asked before anyone can need it. */
+static int get_kick(int sock)
+{
+	struct sfnic_req req = {.op = SFNIC_GET_FD, .fd.kind = SFNIC_FD_KICK};
+	struct sfnic_rsp rsp;
+	int fd, err;
+
+	if (me.host.kick_fd >= 0) /* inherited */
+		return 0;
+	err = call_on(sock, &req, -1, &rsp, &fd);
+	if (err)
+		return err;
+	if (fd < 0)
+		return EMFILE;
+	me.host.kick_fd = keep(fd);
+	return 0;
+}
+
+/*
+ * Maps the arena, or checks that the inherited one is still the same.  @fd is
+ * kept if it is needed.
+ */
+static int map_arena(int fd, uint64_t size, bool *kept)
 {
 	struct stat st;
 	void *base;
 
+	*kept = false;
 	if (raw_fstat(fd, &st))
 		return EIO;
-	if (me.base) {
-		int same = st.st_ino == me.ino && st.st_dev == me.dev;
-
-		raw_close(fd);
-		return same ? 0 : ENODEV;
-	}
+	if (me.base)
+		return st.st_ino == me.ino && st.st_dev == me.dev ? 0 : ENODEV;
 	base = mmap(NULL, size, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	if (base == MAP_FAILED)
 		return ENOMEM;
@@ -341,6 +362,7 @@ static int map_arena(int fd, uint64_t size)
 	me.ino = st.st_ino;
 	me.dev = st.st_dev;
 	me.arena_fd = keep(fd);
+	*kept = true;
 	return 0;
 }
 
@@ -348,15 +370,19 @@ static int attach(int sock)
 {
 	struct sfnic_rsp rsp;
 	int arena, err = hello(sock, &rsp, &arena);
+	bool kept;
 
 	if (err)
 		return err;
 	if (arena < 0)
-		return EIO;
-	err = map_arena(arena, rsp.arena.size);
+		return EMFILE; /* it was sent, there was no room for it */
+	err = map_arena(arena, rsp.arena.size, &kept);
+	if (!kept)
+		raw_close(arena);
+	if (!err)
+		err = get_kick(sock);
 	if (err)
 		return err;
-	me.sock = keep(sock);
 	me.host.space = rsp.id;
 	me.host.shared =
 		(struct sfnic_shared *)((char *)me.base + RNIC_ARENA_DYNAMIC);
@@ -391,15 +417,17 @@ static int connect_daemon(void)
 {
 	int err, sock = wire_connect(sfnic_dir());
 
-	if (sock < 0)
+	if (sock < 0 && sock != -EMFILE)
 		sock = sfnic_daemon_restart(me.dir, me.options, me.daemon);
-	if (sock < 0) {
+	if (sock < 0 && sock != -EMFILE) {
 		complain(
 			"the software RNIC's daemon does not answer; start the "
 			"program with `sfnic run`");
 		return ENODEV;
 	}
-	err = attach(sock);
+	err = sock < 0 ? -sock : attach(sock);
+	if (err == EMFILE)
+		complain("no descriptors left: raise the limit (ulimit -n)");
 	if (err == ENOMEM)
 		complain("no address space for the arena: raise the limit "
 			 "(ulimit -v) or use `sfnic run --arena 1G`");
@@ -412,17 +440,15 @@ static int connect_daemon(void)
 	if (err == EUSERS)
 		complain("too many processes on this fabric: use `sfnic run "
 			 "--instance NAME` for a second one");
-	if (err && me.sock < 0)
-		raw_close(sock);
-	if (!err) {
-		int kick;
-
-		__atomic_store_n(&me.dead, 0, __ATOMIC_RELEASE);
-		__atomic_store_n(&me.ready, 1, __ATOMIC_RELEASE);
-		kick = ask_fd(SFNIC_FD_KICK, 0);
-		me.host.kick_fd = kick;
+	if (err) {
+		if (sock >= 0)
+			raw_close(sock);
+		return err;
 	}
-	return err;
+	me.sock = keep(sock);
+	__atomic_store_n(&me.dead, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&me.ready, 1, __ATOMIC_RELEASE);
+	return 0;
 }
 
 static void child_after_fork(void);
@@ -438,7 +464,6 @@ struct rnic *sfnic_rnic(void)
 		return &me.rnic;
 	pthread_mutex_lock(&me.lock);
 	if (!me.ready) {
-		/* ask_fd() in there takes no lock of ours but `call`. */
 		err = connect_daemon();
 		if (!err && !forks_watched) {
 			forks_watched = 1;
@@ -544,8 +569,13 @@ static void start_helper(void)
 	pthread_attr_setstacksize(&attr, 128 * 1024);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	if (!pthread_create(&thread, &attr, helper, (void *)(intptr_t)me.watch))
+	if (!pthread_create(&thread, &attr, helper,
+			    (void *)(intptr_t)me.watch)) {
 		convert_helper_threads(1);
+	} else { /* for the next one who opens a device to try */
+		let_go(me.watch);
+		me.watch = -1;
+	}
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
 }
@@ -902,7 +932,8 @@ static void hand_over(int fd, const char *buf, uint32_t len, uint32_t size)
  */
 static uint32_t turn_pipe(int rd, int wr, uint64_t record, uint32_t size)
 {
-	char buf[16], keep[65536];
+	static char keep[65536]; /* sfnic_lock_events(); stacks are small */
+	char buf[16];
 	uint32_t dropped = 0, kept = 0, at = 0;
 	int left = 0;
 

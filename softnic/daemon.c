@@ -526,7 +526,7 @@ static int op_channel(struct call *c)
 	uint32_t i;
 
 	if (c->fd < 0)
-		return EINVAL;
+		return EMFILE;
 	for (i = 1; i < SFNIC_MAX_CHANNEL && d.channel[i].id; i++)
 		;
 	if (i == SFNIC_MAX_CHANNEL)
@@ -543,7 +543,7 @@ static int op_channel(struct call *c)
 static int op_async(struct call *c)
 {
 	if (c->fd < 0)
-		return EINVAL;
+		return EMFILE;
 	if (c->ctx->async >= 0)
 		close(c->ctx->async);
 	c->ctx->async = c->fd;
@@ -777,8 +777,9 @@ static int ready_fd = -1;
 static void __attribute__((noreturn)) give_up(const char *what, int err)
 {
 	char line[SFNIC_MSG_LEN];
-	int n = snprintf(line, sizeof(line), "%s%s%s", what, err ? ": " : "",
-			 err ? strerror(err) : "");
+	int n = snprintf(line, sizeof(line), "%s%s%s%s", what, err ? ": " : "",
+			 err ? strerror(err) : "",
+			 err == EMFILE ? " (raise ulimit -n)" : "");
 
 	if (ready_fd >= 0)
 		raw_write(ready_fd, line, (size_t)n);
@@ -1090,7 +1091,7 @@ static void detach(int keep)
 	if (keep > READY)
 		keep = dup2(keep, READY);
 	if (keep < 0 || nothing < 0)
-		give_up("no descriptors left", 0);
+		give_up("cannot detach", EMFILE);
 	ready_fd = keep;
 	for (i = 0; i < READY; i++)
 		dup2(nothing, i);

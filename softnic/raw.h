@@ -65,12 +65,15 @@ static inline long raw_open(const char *path, int flags)
 
 /*
  * Descriptors that a program does not know of stay out of its way: out of the
- * low numbers.  Takes @fd, returns what it became.
+ * low numbers, and if it must not have that many, at least not where it would
+ * look for a terminal.  Takes @fd, returns what it became.
  */
 static inline int raw_move_high(int fd)
 {
 	long high = RAW(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 800);
 
+	if (high < 0 && fd < 3)
+		high = RAW(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3);
 	if (high < 0)
 		return fd;
 	raw_close(fd);

@@ -121,7 +121,8 @@ static int start(const char *dir, const char *options, const char *daemon,
 	int pipefd[2], n = 0, i = 0, err;
 
 	if (pipe2(pipefd, O_CLOEXEC)) {
-		snprintf(msg, len, "no descriptors left");
+		snprintf(msg, len,
+			 "no descriptors left: raise the limit (ulimit -n)");
 		return errno;
 	}
 	snprintf(fd, sizeof(fd), "%d", pipefd[1]);

@@ -927,21 +927,22 @@ static void hand_over(int fd, const char *buf, uint32_t len, uint32_t size)
 
 /*
  * Reads what is in the pipe and writes it back, except for @record: each as
- * soon as it was read, so that seldom a writer takes its room.  The program's
- * own flags on the pipe stay as they are: these descriptors are ours.
+ * soon as it was read, so that seldom a writer takes its room.  @fd is ours,
+ * opened for both: a program that has no descriptor left does not wait for ever
+ * for events of a CQ that is gone.
  */
-static uint32_t turn_pipe(int rd, int wr, uint64_t record, uint32_t size)
+static uint32_t turn_pipe(int fd, uint64_t record, uint32_t size)
 {
 	static char keep[65536]; /* sfnic_lock_events(); stacks are small */
 	char buf[16];
 	uint32_t dropped = 0, kept = 0, at = 0;
 	int left = 0;
 
-	if (size > sizeof(buf) || RAW(SYS_ioctl, rd, FIONREAD, &left))
+	if (size > sizeof(buf) || RAW(SYS_ioctl, fd, FIONREAD, &left))
 		return 0;
 	for (; left >= (int)size && kept + size <= sizeof(keep);
 	     left -= (int)size) {
-		if (raw_read(rd, buf, size) != (long)size)
+		if (raw_read(fd, buf, size) != (long)size)
 			break;
 		if (!memcmp(buf, &record, sizeof(record))) {
 			dropped++;
@@ -949,12 +950,12 @@ static uint32_t turn_pipe(int rd, int wr, uint64_t record, uint32_t size)
 		}
 		memcpy(keep + kept, buf, size);
 		kept += size;
-		if (raw_write(wr, keep + at, size) == (long)size)
+		if (raw_write(fd, keep + at, size) == (long)size)
 			at += size;
 	}
-	while (at < kept && raw_write(wr, keep + at, size) == (long)size)
+	while (at < kept && raw_write(fd, keep + at, size) == (long)size)
 		at += size;
-	hand_over(rd, keep + at, kept - at, size);
+	hand_over(fd, keep + at, kept - at, size);
 	return dropped;
 }
 
@@ -978,18 +979,11 @@ void sfnic_unlock_events(void)
 
 uint32_t sfnic_drop_events(int fd, uint64_t record, uint32_t size)
 {
-	uint32_t dropped = 0;
-	int rd, wr;
+	struct pipe_end *p = pipe_by_ino(me.channel, fd);
 
-	rd = reopen(fd, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	wr = reopen(fd, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-	if (rd >= 0 && wr >= 0)
-		dropped = turn_pipe(rd, wr, record, size);
-	if (rd >= 0)
-		raw_close(rd);
-	if (wr >= 0)
-		raw_close(wr);
-	return dropped;
+	if (!p)
+		p = pipe_by_ino(me.async, fd);
+	return p ? turn_pipe(p->write_fd, record, size) : 0;
 }
 
 /* ---- memory regions ------------------------------------------------- */

@@ -773,13 +773,27 @@ static void conn_serve(uint32_t index)
 
 static int ready_fd = -1;
 
+/* What to do about what has run out. */
+static const char *advice(int err)
+{
+	switch (err) {
+	case EAGAIN:
+		return " (raise ulimit -u)";
+	case EMFILE:
+		return " (raise ulimit -n)";
+	case ENOSPC:
+	case EDQUOT:
+		return "; make room or set SFNIC_DIR to another directory";
+	}
+	return "";
+}
+
 /* To whoever started us, else to stderr. */
 static void __attribute__((noreturn)) give_up(const char *what, int err)
 {
 	char line[SFNIC_MSG_LEN];
 	int n = snprintf(line, sizeof(line), "%s%s%s%s", what, err ? ": " : "",
-			 err ? strerror(err) : "",
-			 err == EMFILE ? " (raise ulimit -n)" : "");
+			 err ? strerror(err) : "", advice(err));
 
 	if (ready_fd >= 0)
 		raw_write(ready_fd, line, (size_t)n);
@@ -848,6 +862,7 @@ static void make_rnic(void)
 	struct tree_host host;
 	char msg[SFNIC_MSG_LEN];
 	uint32_t dev, port, i;
+	size_t len;
 	int err;
 
 	memcpy(config.name, d.opt.name, sizeof(config.name) - 1);
@@ -882,8 +897,11 @@ static void make_rnic(void)
 	tree_host_find(&host, d.opt.host_devices ? "" : NULL);
 	d.host.shared->uverbs_base = host.uverbs;
 	err = tree_create(&d.rnic, d.dir, &net, &host, msg, sizeof(msg));
-	if (err)
+	if (err) {
+		len = strlen(msg);
+		snprintf(msg + len, sizeof(msg) - len, "%s", advice(err));
 		give_up(msg, 0);
+	}
 }
 
 static void make_socket(void)

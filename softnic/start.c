@@ -86,8 +86,9 @@ static int spawn(char *const argv[], int ready, char *msg, size_t len)
 			  clean_environment(env, 512));
 	posix_spawnattr_destroy(&attr);
 	if (err) {
-		snprintf(msg, len, "cannot start %s: %s", argv[0],
-			 strerror(err));
+		snprintf(msg, len, "cannot start %s: %s%s", argv[0],
+			 strerror(err),
+			 err == EAGAIN ? " (raise ulimit -u)" : "");
 		return err;
 	}
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)

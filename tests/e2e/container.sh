@@ -16,7 +16,7 @@ fi
 
 # The tree may lie where nobody else can look.
 copy=$(mktemp -d)
-trap 'cleanup; rm -rf "$copy"' EXIT
+trap 'cleanup; rm -rf "$copy" /tmp/sfnic-65533 /tmp/sfnic-0/*-"e2e$$"' EXIT
 cp -r "$build/bin" "$build/lib" "$copy/"
 cp "$program" "$copy/program"
 chmod -R a+rX "$copy"

@@ -278,7 +278,7 @@ static void line_store(const struct rnic *r, const struct rnic_qp *qp,
 	struct sf_send_line *line = send_line(r, qp);
 
 	if (line)
-		store_release(&line->word, word);
+		store_release(&line->word, word & SF_LINE_INDEX_MASK);
 }
 
 /* WQE una succeeded.  False: its CQE could not be written now. */

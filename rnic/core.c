@@ -269,7 +269,8 @@ static bool mr_quiesce(struct rnic *r, uint32_t pdn)
 	for (i = 0; quiet && i < r->sh->qps.high; i++) {
 		struct rnic_qp *qp = &r->sh->qp[i];
 
-		if (!load_acquire(&qp->qpn) || qp->init.pdn != pdn)
+		if (!load_acquire(&qp->qpn) ||
+		    (qp->init.pdn != pdn && qp->recv_pdn != pdn))
 			continue;
 		quiet = rnic_qp_pass(&call, qp);
 		rnic_call_end(&call);
@@ -361,6 +362,9 @@ bool rnic_ctx_reap(struct rnic *r, uint32_t ctx)
 	for (i = 0; i < r->sh->qps.high; i++)
 		if (r->sh->qp[i].qpn && r->sh->qp[i].ctx == ctx)
 			err |= rnic_qp_destroy(r, ctx, r->sh->qp[i].qpn, &n);
+	for (i = 0; i < r->sh->srqs.high; i++)
+		if (r->sh->srq[i].live && r->sh->srq[i].ctx == ctx)
+			err |= rnic_srq_destroy(r, ctx, i, &n);
 	for (i = 0; i < r->sh->cqs.high; i++)
 		if (r->sh->cq[i].live && r->sh->cq[i].ctx == ctx)
 			err |= rnic_cq_destroy(r, ctx, i, &n, &n);
@@ -390,6 +394,10 @@ void rnic_repair(struct rnic *r)
 		if (load_acquire(&qp->state) == RNIC_ERR)
 			rnic_responder_kick(&call, qp);
 		rnic_qp_repair_events(&call, qp);
+		rnic_call_end(&call);
+	}
+	for (i = 0; i < r->sh->srqs.high; i++) {
+		rnic_srq_repair_events(&call, i);
 		rnic_call_end(&call);
 	}
 	for (i = 0; i < r->sh->cqs.high; i++) {
@@ -443,6 +451,10 @@ static void raise(struct rnic_call *call, const struct rnic_event *event)
 	case RNIC_EVENT_QP_LAST_WQE_REACHED:
 		rnic_qp_raise(call, event);
 		break;
+	case RNIC_EVENT_SRQ_ERR:
+	case RNIC_EVENT_SRQ_LIMIT_REACHED:
+		rnic_srq_raise(r, event);
+		break;
 	default:
 		r->ops->event(r->host, event);
 	}
@@ -486,9 +498,20 @@ void rnic_sq_ring(struct rnic *r, uint32_t qpn)
 		rnic_call_end(&call);
 }
 
+void rnic_wake_peer(struct rnic_call *call, struct rnic_qp *qp)
+{
+	struct rnic_qp *peer;
+
+	if (!__atomic_exchange_n(&qp->resp.rnr_waiter, 0, __ATOMIC_SEQ_CST))
+		return;
+	peer = rnic_qp_get(call->r, qp->attr.dest_qpn);
+	if (peer)
+		rnic_requester_kick(call, peer, RNIC_MARK_RNR_OVER);
+}
+
 void rnic_rq_ring(struct rnic *r, uint32_t qpn)
 {
-	struct rnic_qp *qp = rnic_qp_get(r, qpn), *peer;
+	struct rnic_qp *qp = rnic_qp_get(r, qpn);
 	struct rnic_call call;
 
 	if (unlikely(!qp))
@@ -502,11 +525,7 @@ void rnic_rq_ring(struct rnic *r, uint32_t qpn)
 	call.bounded = true;
 	if (load_acquire(&qp->state) == RNIC_ERR)
 		rnic_responder_kick(&call, qp);
-	if (__atomic_exchange_n(&qp->resp.rnr_waiter, 0, __ATOMIC_SEQ_CST)) {
-		peer = rnic_qp_get(r, qp->attr.dest_qpn);
-		if (peer)
-			rnic_requester_kick(&call, peer, RNIC_MARK_RNR_OVER);
-	}
+	rnic_wake_peer(&call, qp);
 	rnic_call_end(&call);
 }
 
@@ -685,6 +704,9 @@ void rnic_count_objects(const struct rnic *r, uint32_t dev,
 			   sh->pd[sh->mr[i].pdn % RNIC_MAX_PD].dev == dev);
 	for (i = 0; i < sh->cqs.high && i < RNIC_MAX_CQ; i++)
 		n->cqs += sh->cq[i].live && (dev == ~0u || sh->cq[i].dev == dev);
+	for (i = 0; i < sh->srqs.high && i < RNIC_MAX_SRQ; i++)
+		n->srqs += sh->srq[i].live &&
+			   (dev == ~0u || sh->srq[i].dev == dev);
 	for (i = 0; i < sh->qps.high && i < RNIC_MAX_QP; i++)
 		n->qps += sh->qp[i].qpn &&
 			  (dev == ~0u || sh->qp[i].init.dev == dev);

@@ -32,7 +32,7 @@ static inline void rnic_fence_after_unlock(void)
 
 /* ---- one call into the data path ------------------------------------ */
 
-#define RNIC_CALL_EVENTS 16
+#define RNIC_CALL_EVENTS 24
 #define RNIC_CALL_KICKS 8
 
 /*
@@ -60,7 +60,7 @@ void rnic_call_flush_qp(struct rnic_call *call, struct rnic_qp *qp);
 /* Room for what one work request can cause? */
 static inline bool rnic_call_crowded(const struct rnic_call *call)
 {
-	return call->events > RNIC_CALL_EVENTS - 6 ||
+	return call->events > RNIC_CALL_EVENTS - 8 ||
 	       call->kicks > RNIC_CALL_KICKS - 3;
 }
 
@@ -95,6 +95,14 @@ static inline struct rnic_cq *rnic_cq_get(const struct rnic *r, uint32_t cqn)
 	struct rnic_cq *cq = &r->sh->cq[cqn & (RNIC_MAX_CQ - 1)];
 
 	return cqn < RNIC_MAX_CQ && load_acquire(&cq->live) ? cq : NULL;
+}
+
+static inline struct rnic_srq *rnic_srq_get(const struct rnic *r, uint32_t srqn)
+{
+	struct rnic_srq *srq = &r->sh->srq[srqn & (RNIC_MAX_SRQ - 1)];
+
+	return srqn && srqn < RNIC_MAX_SRQ && load_acquire(&srq->live) ? srq :
+									 NULL;
 }
 
 static inline uint32_t rnic_mtu_bytes(uint32_t mtu)
@@ -289,6 +297,40 @@ bool rnic_responder_lock(struct rnic *r, struct rnic_qp *qp);
 bool rnic_requester_lock(struct rnic *r, struct rnic_qp *qp);
 void rnic_responder_unlock(struct rnic_call *call, struct rnic_qp *qp);
 
+enum rnic_take {
+	RNIC_TAKEN,
+	RNIC_TAKE_EMPTY,
+	RNIC_TAKE_GARBAGE, /* the queue holds impossible values */
+	RNIC_TAKE_BUSY,	   /* not now */
+};
+
+/* A ring of receive descriptors, as it stands. */
+struct rnic_recv_ring {
+	uint64_t off;
+	uint64_t doorbell;
+	uint64_t head;
+	uint32_t log_depth, log_stride;
+};
+
+/*
+ * Copies the descriptor at the ring's head to resp.rqe_*; not taken yet.  Its
+ * slot is the poster's again once the head has moved.
+ */
+enum rnic_take rnic_recv_peek(const struct rnic *r, struct rnic_responder *resp,
+			      const struct rnic_recv_ring *ring);
+/* What the doorbell cell says, or @head if there is none. */
+uint64_t rnic_recv_producer(const struct rnic *r, uint64_t doorbell,
+			    uint64_t head);
+
+/* Takes a receive from the SRQ of @qp, whose resp.lock is held. */
+enum rnic_take rnic_srq_take(struct rnic_call *call, struct rnic_qp *qp);
+/* From now on rnic_srq_ring() wakes the peer of @qp. */
+void rnic_srq_wait(const struct rnic *r, struct rnic_qp *qp);
+/* Passes through the lock, and so the repair. */
+void rnic_srq_pass(struct rnic *r, uint32_t srqn);
+void rnic_srq_raise(struct rnic *r, const struct rnic_event *event);
+void rnic_srq_repair_events(struct rnic_call *call, uint32_t srqn);
+
 #define RNIC_EVENT_NONE 254u
 
 /*
@@ -328,6 +370,9 @@ void rnic_qp_event(struct rnic_call *call, const struct rnic_qp *qp,
 void rnic_qp_raise(struct rnic_call *call, const struct rnic_event *event);
 void rnic_qp_repair_events(struct rnic_call *call, struct rnic_qp *qp);
 void rnic_cq_repair_events(struct rnic_call *call, uint32_t cqn);
+
+/* The peer of @qp waits for a receive no longer, if it did. */
+void rnic_wake_peer(struct rnic_call *call, struct rnic_qp *qp);
 
 /* ---- pools (control only) ------------------------------------------- */
 

@@ -213,6 +213,7 @@ static bool init_ok(const struct rnic *r, uint32_t ctx,
 {
 	const struct rnic_cq *scq = rnic_cq_get(r, init->send_cqn);
 	const struct rnic_cq *rcq = rnic_cq_get(r, init->recv_cqn);
+	const struct rnic_srq *srq = rnic_srq_get(r, init->srqn);
 
 	if (init->dev >= r->sh->devices || init->pdn >= RNIC_MAX_PD)
 		return false;
@@ -224,6 +225,9 @@ static bool init_ok(const struct rnic *r, uint32_t ctx,
 	    init->sq_log_stride < SF_SLOT_LOG_MIN ||
 	    init->sq_log_stride > SF_SLOT_LOG_MAX)
 		return false;
+	if (init->srqn)
+		return srq && srq->ctx == ctx && !init->rq_log_depth &&
+		       !init->rq_log_stride;
 	return init->rq_log_depth <= SF_MAX_LOG_DEPTH &&
 	       init->rq_log_stride >= SF_RQ_LOG_MIN &&
 	       init->rq_log_stride <= SF_RQ_LOG_MAX;
@@ -236,7 +240,9 @@ static bool alloc_queues(struct rnic *r, struct rnic_qp *qp,
 	const struct rnic_qp_init *init = &qp->init;
 	uint64_t stride = 1ull << init->sq_log_stride;
 	uint64_t sq_len = stride << init->sq_log_depth;
-	uint64_t rq_len = 1ull << (init->rq_log_depth + init->rq_log_stride);
+	uint64_t rq_len = init->srqn ? 0 :
+				       1ull << (init->rq_log_depth +
+						init->rq_log_stride);
 
 	mem->line = 0;
 	mem->sq = stride > 64 ? stride : 64;
@@ -311,6 +317,7 @@ int rnic_qp_create(struct rnic *r, uint32_t ctx,
 	clear(r, qp);
 	qp->last_qpn = last;
 	qp->init = *init;
+	qp->recv_pdn = init->srqn ? r->sh->srq[init->srqn].pdn : init->pdn;
 	if (!alloc_queues(r, qp, mem)) {
 		r->sh->qps.used--;
 		return ENOMEM;
@@ -327,6 +334,8 @@ int rnic_qp_create(struct rnic *r, uint32_t ctx,
 	r->sh->pd[init->pdn].users++;
 	r->sh->cq[init->send_cqn].users++;
 	r->sh->cq[init->recv_cqn].users++;
+	if (init->srqn)
+		r->sh->srq[init->srqn].users++;
 	*qpn = next_qpn(last, index);
 	qp->last_qpn = *qpn;
 	store_release(&qp->qpn, *qpn);
@@ -411,6 +420,8 @@ void rnic_qp_event(struct rnic_call *call, const struct rnic_qp *qp,
 /* Where it is noted that an event of this type is due. */
 static uint32_t *due_word(struct rnic_qp *qp, uint32_t type)
 {
+	if (type == RNIC_EVENT_QP_LAST_WQE_REACHED)
+		return &qp->resp.last_wqe;
 	return type == RNIC_EVENT_SQ_DRAINED ? &qp->req.drained : &qp->fatal;
 }
 
@@ -447,6 +458,8 @@ void rnic_qp_repair_events(struct rnic_call *call, struct rnic_qp *qp)
 		rnic_qp_event(call, qp, fatal & ~RNIC_DUE);
 	if (load_acquire(&qp->req.drained) & RNIC_DUE)
 		rnic_qp_event(call, qp, RNIC_EVENT_SQ_DRAINED);
+	if (load_acquire(&qp->resp.last_wqe) & RNIC_DUE)
+		rnic_qp_event(call, qp, RNIC_EVENT_QP_LAST_WQE_REACHED);
 }
 
 bool rnic_qp_pass(struct rnic_call *call, struct rnic_qp *qp)
@@ -545,6 +558,8 @@ int rnic_qp_destroy(struct rnic *r, uint32_t ctx, uint32_t qpn,
 	r->sh->pd[qp->init.pdn].users--;
 	r->sh->cq[qp->init.send_cqn].users--;
 	r->sh->cq[qp->init.recv_cqn].users--;
+	if (qp->init.srqn)
+		r->sh->srq[qp->init.srqn].users--;
 	r->sh->qps.used--;
 	return 0;
 }

@@ -64,43 +64,41 @@ static void nak_access(struct request *q)
 
 /* ---- receive queue -------------------------------------------------- */
 
-static uint64_t rq_producer(const struct rnic *r, const struct rnic_qp *qp)
+uint64_t rnic_recv_producer(const struct rnic *r, uint64_t doorbell,
+			    uint64_t head)
 {
 	const struct sf_doorbell *db;
 
-	if (!rnic_in_arena(r, qp->rq_doorbell, sizeof(*db)))
-		return qp->resp.rq_head;
-	db = rnic_at(r, qp->rq_doorbell);
+	if (!rnic_in_arena(r, doorbell, sizeof(*db)))
+		return head;
+	db = rnic_at(r, doorbell);
 	return __atomic_load_n(&db->value, __ATOMIC_SEQ_CST);
 }
 
-/*
- * Copies the next descriptor; its slot is free for the poster once rq_head
- * has moved, which happens in the same critical section.  False: none, or the
- * queue holds garbage (*bad).
- */
-static bool rq_peek(const struct rnic *r, struct rnic_qp *qp, bool *bad)
+enum rnic_take rnic_recv_peek(const struct rnic *r, struct rnic_responder *resp,
+			      const struct rnic_recv_ring *ring)
 {
-	struct rnic_responder *resp = &qp->resp;
-	uint64_t depth = 1ull << qp->init.rq_log_depth;
-	uint64_t stride = 1ull << qp->init.rq_log_stride;
-	uint64_t posted = rq_producer(r, qp) - resp->rq_head;
-	uint64_t off = qp->rq + (resp->rq_head & (depth - 1)) * stride;
+	uint64_t depth = 1ull << ring->log_depth;
+	uint64_t stride = 1ull << ring->log_stride;
+	uint64_t posted =
+		rnic_recv_producer(r, ring->doorbell, ring->head) - ring->head;
+	uint64_t off = ring->off + (ring->head & (depth - 1)) * stride;
 	const struct sf_rq_desc *desc;
 	uint32_t n;
 
-	*bad = posted > depth || !rnic_in_arena(r, off, stride);
-	if (!posted || *bad || !qp->init.rq_log_stride)
-		return false;
+	if (!posted)
+		return RNIC_TAKE_EMPTY;
+	if (posted > depth || !rnic_in_arena(r, off, stride))
+		return RNIC_TAKE_GARBAGE;
 	desc = rnic_at(r, off);
 	n = desc->n_sge;
-	*bad = sizeof(*desc) + n * sizeof(struct sf_sge) > stride;
-	if (*bad)
-		return false;
+	if (sizeof(*desc) + n * sizeof(struct sf_sge) > stride)
+		return RNIC_TAKE_GARBAGE;
 	resp->rqe_cookie = desc->cookie;
 	resp->rqe_nsge = n;
+	resp->rqe_index = ring->head;
 	memcpy(resp->rqe_sge, desc + 1, n * sizeof(struct sf_sge));
-	return true;
+	return RNIC_TAKEN;
 }
 
 static bool have_rqe(const struct rnic_responder *resp)
@@ -108,10 +106,19 @@ static bool have_rqe(const struct rnic_responder *resp)
 	return resp->rq_head != resp->rq_done;
 }
 
-/* What rq_peek() has copied is in hand. */
-static void rq_take(struct rnic_responder *resp)
+/* What rnic_recv_peek() has copied is in hand. */
+static enum rnic_take rq_take(const struct rnic *r, struct rnic_qp *qp)
 {
+	struct rnic_responder *resp = &qp->resp;
+	struct rnic_recv_ring ring = {qp->rq, qp->rq_doorbell, resp->rq_head,
+				      qp->init.rq_log_depth,
+				      qp->init.rq_log_stride};
+	enum rnic_take res = rnic_recv_peek(r, resp, &ring);
+
+	if (res)
+		return res;
 	store_release(&resp->rq_head, resp->rq_head + 1);
+	return RNIC_TAKEN;
 }
 
 /* It has its CQE. */
@@ -120,28 +127,40 @@ static void rqe_done(struct rnic_responder *resp)
 	store_release(&resp->rq_done, resp->rq_head);
 }
 
-/* The receive that this message goes to; false: answered with a NAK. */
+static enum rnic_take take_rqe(struct rnic_call *call, struct rnic_qp *qp)
+{
+	return unlikely(qp->init.srqn) ? rnic_srq_take(call, qp) :
+					 rq_take(call->r, qp);
+}
+
+/* Who posts after this sees the flag and wakes the peer. */
+static void wait_rqe(const struct rnic *r, struct rnic_qp *qp)
+{
+	__atomic_store_n(&qp->resp.rnr_waiter, 1, __ATOMIC_SEQ_CST);
+	if (qp->init.srqn)
+		rnic_srq_wait(r, qp);
+}
+
+/* The receive that this message goes to; false: answered, if at all. */
 static bool need_rqe(struct request *q)
 {
 	struct rnic_responder *resp = &q->qp->resp;
-	bool bad;
+	enum rnic_take res;
 
 	if (have_rqe(resp))
 		return true;
-	if (rq_peek(q->call->r, q->qp, &bad)) {
-		rq_take(resp);
-		return true;
-	}
-	if (!bad) {
-		/* Who posts after this sees the flag and wakes the peer. */
-		__atomic_store_n(&resp->rnr_waiter, 1, __ATOMIC_SEQ_CST);
-		if (rq_peek(q->call->r, q->qp, &bad)) {
+	res = take_rqe(q->call, q->qp);
+	if (unlikely(res == RNIC_TAKE_EMPTY)) {
+		wait_rqe(q->call->r, q->qp);
+		res = take_rqe(q->call, q->qp);
+		if (res == RNIC_TAKEN)
 			store_relaxed(&resp->rnr_waiter, 0);
-			rq_take(resp);
-			return true;
-		}
 	}
-	if (bad) {
+	if (likely(res == RNIC_TAKEN))
+		return true;
+	if (res == RNIC_TAKE_BUSY)
+		return false; /* no answer: the requester comes again */
+	if (res == RNIC_TAKE_GARBAGE) {
 		nak_fatal(q, RNIC_AETH_NAK_OP, RNIC_EVENT_QP_FATAL);
 		return false;
 	}
@@ -268,7 +287,7 @@ static bool rqe_scatter(struct request *q, struct rnic_sgl *sgl,
 
 		if (!sge->length)
 			continue;
-		mr = rnic_mr_check(q->call->r, sge->lkey, q->qp->init.pdn,
+		mr = rnic_mr_check(q->call->r, sge->lkey, q->qp->recv_pdn,
 				   sge->addr, sge->length, RNIC_LOCAL_WRITE,
 				   syndrome);
 		if (!mr)
@@ -286,8 +305,7 @@ static void fault(struct request *q, enum rnic_copy_result res)
 		return;
 	}
 	if (q->pkt->op == RNIC_PKT_SEND)
-		rqe_fail(q, SF_ST_LOC_PROT_ERR, SF_SYN_FAULT,
-			 RNIC_AETH_NAK_OP);
+		rqe_fail(q, SF_ST_LOC_PROT_ERR, SF_SYN_FAULT, RNIC_AETH_NAK_OP);
 	else
 		nak_fatal(q, RNIC_AETH_NAK_OP, RNIC_EVENT_QP_FATAL);
 }
@@ -655,18 +673,29 @@ static bool flush_rqe(struct rnic_call *call, struct rnic_qp *qp)
 	return true;
 }
 
+/* This QP takes no more from its SRQ (IBTA vol. 1, 11.6.3.1). */
+static void last_wqe_reached(struct rnic_call *call, struct rnic_qp *qp)
+{
+	if (qp->resp.last_wqe)
+		return;
+	store_release(&qp->resp.last_wqe,
+		      RNIC_EVENT_QP_LAST_WQE_REACHED | RNIC_DUE);
+	rnic_qp_event(call, qp, RNIC_EVENT_QP_LAST_WQE_REACHED);
+}
+
 /* True: there is more. */
 static bool flush(struct rnic_call *call, struct rnic_qp *qp)
 {
-	bool bad;
-
 	for (;;) {
 		if (rnic_call_crowded(call))
 			return true;
 		if (!have_rqe(&qp->resp)) {
-			if (!rq_peek(call->r, qp, &bad))
+			if (qp->init.srqn) {
+				last_wqe_reached(call, qp);
 				return false;
-			rq_take(&qp->resp);
+			}
+			if (rq_take(call->r, qp) != RNIC_TAKEN)
+				return false;
 		}
 		if (!flush_rqe(call, qp)) {
 			/* The requester's timer brings us here again. */
@@ -734,9 +763,10 @@ void rnic_responder_reset(struct rnic *r, struct rnic_qp *qp)
 	resp->placed[0] = 0;
 	resp->rnr_waiter = 0;
 	resp->nak_sent = 0;
+	resp->last_wqe = 0;
 	for (i = 0; i < RNIC_MAX_RD_ATOMIC; i++)
 		resp->atomic[i].state = RNIC_ATOMIC_NONE;
-	resp->rq_head = rq_producer(r, qp);
+	resp->rq_head = rnic_recv_producer(r, qp->rq_doorbell, resp->rq_head);
 	resp->rq_done = resp->rq_head;
 }
 
@@ -756,6 +786,8 @@ void rnic_responder_repair(struct rnic *r, struct rnic_qp *qp)
 		.flags = RNIC_PKT_LAST,
 	};
 
+	if (qp->init.srqn)
+		rnic_srq_pass(r, qp->init.srqn); /* before rq_done moves */
 	if (rnic_cq_pushed(r, qp->init.recv_cqn, &resp->intent)) {
 		resp->fail_status = 0;
 		rqe_done(resp);

@@ -30,6 +30,7 @@
 #define RNIC_MAX_CQ 16384
 #define RNIC_MAX_MR 65536
 #define RNIC_MAX_PD 4096
+#define RNIC_MAX_SRQ 4096
 #define RNIC_MAX_RD_ATOMIC 16
 #define RNIC_NAME_MAX 32
 
@@ -171,7 +172,7 @@ struct rnic_event {
 	uint32_t type; /* enum rnic_event_type */
 	uint32_t ctx; /* context that gets it */
 	uint32_t channel; /* completion channel number */
-	uint32_t number; /* of the QP or CQ that it is about */
+	uint32_t number; /* of the QP, CQ or SRQ that it is about */
 	uint64_t element; /* user handle, or port number */
 };
 
@@ -342,16 +343,43 @@ int rnic_cq_destroy(struct rnic *r, uint32_t ctx, uint32_t cqn,
 /* What rnic_cq_attr said; 0 if there is no such CQ. */
 uint64_t rnic_cq_user_handle(const struct rnic *r, uint32_t cqn);
 
+struct rnic_srq_attr {
+	uint32_t dev;
+	uint32_t pdn; /* receive buffers are checked against this one */
+	uint32_t log_depth, log_stride;
+	uint32_t limit; /* of a query: see rnic_srq_set_limit() */
+	uint32_t reserved;
+	uint64_t user_handle;
+};
+
+struct rnic_srq_mem {
+	uint64_t ring, ring_len;
+	uint64_t doorbell; /* page with the cell at 0 */
+	uint64_t start;
+};
+
+int rnic_srq_create(struct rnic *r, uint32_t ctx,
+		    const struct rnic_srq_attr *attr, uint32_t *srqn,
+		    struct rnic_srq_mem *mem);
+/* Arms the limit event, which comes at once if it is due; 0 disarms it. */
+int rnic_srq_set_limit(struct rnic *r, uint32_t ctx, uint32_t srqn,
+		       uint32_t limit);
+int rnic_srq_query(struct rnic *r, uint32_t ctx, uint32_t srqn,
+		   struct rnic_srq_attr *attr);
+int rnic_srq_destroy(struct rnic *r, uint32_t ctx, uint32_t srqn,
+		     uint32_t *async_events);
+
 struct rnic_qp_init {
 	uint32_t dev;
 	uint32_t type;
 	uint32_t pdn;
 	uint32_t send_cqn;
 	uint32_t recv_cqn;
+	uint32_t srqn; /* 0: has a receive queue of its own */
 	uint32_t sq_sig_all;
 	uint32_t inline_recv;
 	uint32_t sq_log_depth, sq_log_stride;
-	uint32_t rq_log_depth, rq_log_stride;
+	uint32_t rq_log_depth, rq_log_stride; /* 0 with an SRQ */
 	struct rnic_qp_cap cap; /* as granted, for query */
 	uint64_t user_handle;
 };
@@ -397,6 +425,8 @@ void rnic_repair(struct rnic *r);
 void rnic_sq_ring(struct rnic *r, uint32_t qpn);
 /* Receives were posted: flush them or wake the requester that waits. */
 void rnic_rq_ring(struct rnic *r, uint32_t qpn);
+/* Receives were posted to a shared queue: wake those who wait for one. */
+void rnic_srq_ring(struct rnic *r, uint32_t srqn);
 /* The arm word was stored. */
 void rnic_cq_arm(struct rnic *r, uint32_t cqn);
 /*
@@ -478,7 +508,7 @@ struct rnic_qp_info {
 bool rnic_qp_next(const struct rnic *r, uint32_t *it, struct rnic_qp_info *qp);
 
 struct rnic_objects {
-	uint32_t pds, mrs, cqs, qps;
+	uint32_t pds, mrs, cqs, srqs, qps;
 };
 
 /* Objects of @dev, or of all devices with ~0. */

@@ -9,8 +9,8 @@
  *  - `req`: whoever holds req.lock; `resp`: whoever holds resp.lock;
  *  - `state` of a QP: atomic; RTS -> ERR by anybody, all else by control.
  *
- * Lock order: requester < responder < CQ, at most one of each; an atomic's lock
- * is taken in a responder's.  A responder never takes a requester lock.
+ * Lock order: requester < responder < SRQ < CQ, at most one of each; an atomic's
+ * lock is taken in a responder's.  A responder never takes a requester lock.
  */
 #ifndef RNIC_STATE_H
 #define RNIC_STATE_H
@@ -32,11 +32,12 @@ struct rnic_pd {
 	uint32_t live;
 	uint32_t ctx;
 	uint32_t dev;
-	uint32_t users; /* MRs and QPs */
+	uint32_t users; /* MRs, SRQs and QPs */
 };
 
 struct rnic_mr {
-	uint32_t key; /* 0: not valid; stored last at create, first at destroy */
+	uint32_t
+		key; /* 0: not valid; stored last at create, first at destroy */
 	uint32_t last_key; /* of the previous user of this entry */
 	uint32_t pdn;
 	uint32_t access;
@@ -81,6 +82,36 @@ struct rnic_cq {
 
 	uint32_t comp_events; /* raised, under lock */
 	uint32_t async_events;
+	uint32_t lock_made; /* once, for all users of this entry */
+} __attribute__((aligned(RNIC_CACHE_LINE)));
+
+struct rnic_srq {
+	/* identity */
+	uint32_t live;
+	uint32_t ctx;
+	uint32_t dev;
+	uint32_t pdn;
+	uint32_t users; /* QPs */
+	uint32_t log_depth, log_stride;
+	uint64_t user_handle;
+	uint64_t ring; /* arena offsets */
+	uint64_t doorbell;
+
+	/* under lock */
+	struct rnic_lock lock;
+	/*
+	 * Next descriptor to be taken.  Stored after the taker's rq_head: a
+	 * taker that has this one in hand died before this store.
+	 */
+	uint64_t head;
+	uint32_t taker; /* QPN */
+	uint32_t limit; /* armed, 0: not */
+	uint32_t error; /* the ring holds garbage: 1, | RNIC_DUE */
+	uint32_t async_events; /* raised */
+
+	/* no lock */
+	uint32_t waiting; /* somebody waits for a receive */
+	uint32_t pending; /* a limit event is due: set before disarming */
 	uint32_t lock_made; /* once, for all users of this entry */
 } __attribute__((aligned(RNIC_CACHE_LINE)));
 
@@ -205,8 +236,10 @@ struct rnic_responder {
 
 	uint32_t fail_status; /* of `rqe`, when state became ERR */
 	uint32_t fail_syndrome;
+	uint32_t last_wqe; /* SRQ: LAST_WQE_REACHED, perhaps RNIC_DUE */
 	uint32_t rqe_cookie;
 	uint32_t rqe_nsge;
+	uint64_t rqe_index; /* where it was taken from */
 	struct sf_sge rqe_sge[SF_MAX_RECV_SGE];
 	struct rnic_counters counters;
 } __attribute__((aligned(RNIC_CACHE_LINE)));
@@ -227,6 +260,7 @@ struct rnic_qp {
 	uint64_t queues;
 
 	struct rnic_qp_init init;
+	uint32_t recv_pdn; /* of the SRQ, else the QP's own */
 	struct rnic_qp_attr attr;
 	uint64_t queues_len;
 	uint32_t async_events; /* raised, under resp.lock */
@@ -265,7 +299,7 @@ struct rnic_shared {
 	uint32_t reserved;
 	struct rnic_device device[RNIC_MAX_DEVICES];
 
-	struct rnic_pool pds, mrs, cqs, qps;
+	struct rnic_pool pds, mrs, cqs, srqs, qps;
 
 	/* Timers: one bit a QP, set before the deadline is published. */
 	uint64_t timer_bits[RNIC_MAX_QP / 64];
@@ -275,6 +309,7 @@ struct rnic_shared {
 	struct rnic_pd pd[RNIC_MAX_PD];
 	struct rnic_mr mr[RNIC_MAX_MR];
 	struct rnic_cq cq[RNIC_MAX_CQ];
+	struct rnic_srq srq[RNIC_MAX_SRQ];
 	struct rnic_qp qp[RNIC_MAX_QP];
 };
 

@@ -32,7 +32,7 @@ enum source {
 };
 
 #define MAX_CONN 4096
-#define MAX_PENDING (RNIC_MAX_CQ + RNIC_MAX_QP)
+#define MAX_PENDING (RNIC_MAX_CQ + RNIC_MAX_SRQ + RNIC_MAX_QP)
 
 struct conn {
 	int fd;		/* -1: free */
@@ -584,6 +584,41 @@ static int op_destroy_cq(struct call *c)
 	return 0;
 }
 
+static int op_create_srq(struct call *c)
+{
+	struct rnic_srq_attr attr = c->req->srq;
+
+	attr.dev = c->ctx->dev;
+	return rnic_srq_create(&d.rnic, c->req->ctx, &attr, &c->rsp->id,
+			       &c->rsp->srq.mem);
+}
+
+static int op_modify_srq(struct call *c)
+{
+	return rnic_srq_set_limit(&d.rnic, c->req->ctx, c->req->modify_srq.srqn,
+				  c->req->modify_srq.limit);
+}
+
+static int op_query_srq(struct call *c)
+{
+	return rnic_srq_query(&d.rnic, c->req->ctx, c->req->id,
+			      &c->rsp->srq.attr);
+}
+
+static int op_destroy_srq(struct call *c)
+{
+	struct rnic_srq_attr attr;
+	int err = rnic_srq_query(&d.rnic, c->req->ctx, c->req->id, &attr);
+
+	if (!err)
+		err = rnic_srq_destroy(&d.rnic, c->req->ctx, c->req->id,
+				       &c->rsp->destroyed.async_events);
+	if (!err)
+		c->rsp->destroyed.async_events -=
+			drop_pending(c->req->ctx, attr.user_handle, false);
+	return err;
+}
+
 static int op_create_qp(struct call *c)
 {
 	struct rnic_qp_init init = c->req->qp;
@@ -716,6 +751,10 @@ static const struct {
 	[SFNIC_CREATE_CQ] = {op_create_cq, NEEDS_CTX},
 	[SFNIC_RESIZE_CQ] = {op_resize_cq, NEEDS_CTX},
 	[SFNIC_DESTROY_CQ] = {op_destroy_cq, NEEDS_CTX},
+	[SFNIC_CREATE_SRQ] = {op_create_srq, NEEDS_CTX},
+	[SFNIC_MODIFY_SRQ] = {op_modify_srq, NEEDS_CTX},
+	[SFNIC_QUERY_SRQ] = {op_query_srq, NEEDS_CTX},
+	[SFNIC_DESTROY_SRQ] = {op_destroy_srq, NEEDS_CTX},
 	[SFNIC_CREATE_QP] = {op_create_qp, NEEDS_CTX},
 	[SFNIC_MODIFY_QP] = {op_modify_qp, NEEDS_CTX},
 	[SFNIC_QUERY_QP] = {op_query_qp, NEEDS_CTX},

@@ -27,6 +27,10 @@ enum sfnic_op {
 	SFNIC_CREATE_CQ,
 	SFNIC_RESIZE_CQ,
 	SFNIC_DESTROY_CQ,
+	SFNIC_CREATE_SRQ,
+	SFNIC_MODIFY_SRQ,
+	SFNIC_QUERY_SRQ,
+	SFNIC_DESTROY_SRQ,
 	SFNIC_CREATE_QP,
 	SFNIC_MODIFY_QP,
 	SFNIC_QUERY_QP,
@@ -86,6 +90,11 @@ struct sfnic_req {
 			uint32_t cqn;
 			uint32_t log_depth;
 		} resize_cq;
+		struct rnic_srq_attr srq; /* .dev likewise */
+		struct {
+			uint32_t srqn;
+			uint32_t limit;
+		} modify_srq;
 		struct rnic_qp_init qp; /* .dev likewise */
 		struct {
 			uint32_t qpn;
@@ -115,6 +124,10 @@ struct sfnic_rsp {
 		struct {
 			struct rnic_cq_mem mem;
 		} cq;
+		struct {
+			struct rnic_srq_mem mem;
+			struct rnic_srq_attr attr;
+		} srq;
 		struct {
 			struct rnic_qp_mem mem;
 		} qp;

@@ -239,8 +239,8 @@ static void text_device(const struct rnic *r, uint32_t dev,
 	uint32_t port;
 
 	rnic_count_objects(r, dev, &n);
-	printf("%s: %u PDs, %u MRs, %u CQs, %u QPs\n", info->name, n.pds, n.mrs,
-	       n.cqs, n.qps);
+	printf("%s: %u PDs, %u MRs, %u CQs, %u SRQs, %u QPs\n", info->name,
+	       n.pds, n.mrs, n.cqs, n.srqs, n.qps);
 	for (port = 1; port <= info->ports; port++) {
 		rnic_port_counters(r, dev, port, &sum);
 		printf("%s port %u:\n", info->name, port);
@@ -307,8 +307,8 @@ static void json_device(const struct rnic *r, uint32_t dev,
 
 	rnic_count_objects(r, dev, &n);
 	printf("%s\n  {\"name\": \"%s\", \"pds\": %u, \"mrs\": %u, "
-	       "\"cqs\": %u, \"qps\": %u, \"ports\": [",
-	       dev ? "," : "", info->name, n.pds, n.mrs, n.cqs, n.qps);
+	       "\"cqs\": %u, \"srqs\": %u, \"qps\": %u, \"ports\": [",
+	       dev ? "," : "", info->name, n.pds, n.mrs, n.cqs, n.srqs, n.qps);
 	for (port = 1; port <= info->ports; port++) {
 		rnic_port_counters(r, dev, port, &sum);
 		printf("%s\n    {\"port\": %u, ", port > 1 ? "," : "", port);

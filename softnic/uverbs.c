@@ -7,7 +7,7 @@
 
 /* ---- doorbells that need a notify: the hot path ---------------------- */
 
-/* POST_SEND and POST_RECV up to where their work requests begin. */
+/* POST_SEND, POST_RECV and POST_SRQ_RECV, up to their work requests. */
 struct post_cmd {
 	uint64_t header;
 	uint64_t response;
@@ -74,6 +74,10 @@ static inline bool notify(const struct uverbs_ops *ops, const void *buf,
 		case HEADER(IB_USER_VERBS_CMD_POST_RECV,
 			    sizeof(struct post_cmd)):
 			ring = ops->rq_ring;
+			break;
+		case HEADER(IB_USER_VERBS_CMD_POST_SRQ_RECV,
+			    sizeof(struct post_cmd)):
+			ring = ops->srq_ring;
 			break;
 		default:
 			return false;
@@ -148,6 +152,16 @@ static const struct write_method write_methods[IB_USER_VERBS_CMD_OPEN_QP +
 		REQ_RESP(uverbs_destroy_cq, ib_uverbs_destroy_cq),
 	[IB_USER_VERBS_CMD_REQ_NOTIFY_CQ] =
 		REQ(uverbs_req_notify_cq, ib_uverbs_req_notify_cq),
+	[IB_USER_VERBS_CMD_CREATE_SRQ] =
+		DRIVER(uverbs_create_srq, ib_uverbs_create_srq),
+	[IB_USER_VERBS_CMD_MODIFY_SRQ] =
+		REQ(uverbs_modify_srq, ib_uverbs_modify_srq),
+	[IB_USER_VERBS_CMD_QUERY_SRQ] =
+		DRIVER(uverbs_query_srq, ib_uverbs_query_srq),
+	[IB_USER_VERBS_CMD_DESTROY_SRQ] =
+		REQ_RESP(uverbs_destroy_srq, ib_uverbs_destroy_srq),
+	[IB_USER_VERBS_CMD_POST_SRQ_RECV] =
+		REQ_RESP(uverbs_post_srq_recv, ib_uverbs_post_srq_recv),
 	[IB_USER_VERBS_CMD_CREATE_QP] =
 		DRIVER(uverbs_create_qp, ib_uverbs_create_qp),
 	[IB_USER_VERBS_CMD_QUERY_QP] =

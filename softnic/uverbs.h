@@ -33,6 +33,7 @@ struct uverbs_ops {
 	/* See rnic.h, rnic_*() of the same names. */
 	void (*sq_ring)(uint32_t qpn);
 	void (*rq_ring)(uint32_t qpn);
+	void (*srq_ring)(uint32_t srqn);
 	void (*cq_arm)(uint32_t cqn);
 	int (*device_info)(uint32_t dev, struct rnic_device_info *info);
 	int (*port_info)(uint32_t dev, uint32_t port,

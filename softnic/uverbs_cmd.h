@@ -150,6 +150,14 @@ int uverbs_destroy_cq(struct uverbs_cmd *c);
 int uverbs_ioctl_destroy_cq(struct uverbs_cmd *c);
 int uverbs_req_notify_cq(struct uverbs_cmd *c);
 
+int uverbs_create_srq(struct uverbs_cmd *c);
+int uverbs_ioctl_create_srq(struct uverbs_cmd *c);
+int uverbs_modify_srq(struct uverbs_cmd *c);
+int uverbs_query_srq(struct uverbs_cmd *c);
+int uverbs_destroy_srq(struct uverbs_cmd *c);
+int uverbs_ioctl_destroy_srq(struct uverbs_cmd *c);
+int uverbs_post_srq_recv(struct uverbs_cmd *c);
+
 int uverbs_create_qp(struct uverbs_cmd *c);
 int uverbs_ex_create_qp(struct uverbs_cmd *c);
 int uverbs_ioctl_create_qp(struct uverbs_cmd *c);

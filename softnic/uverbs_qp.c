@@ -10,6 +10,7 @@ struct qp_args {
 	uint32_t pdn;
 	uint32_t send_cqn;
 	uint32_t recv_cqn;
+	uint32_t srqn; /* 0: none */
 	bool sq_sig_all;
 	struct rnic_qp_cap cap; /* asked for, then granted */
 };
@@ -43,12 +44,14 @@ static int check_cap(const struct rnic_qp_cap *cap)
 	return 0;
 }
 
-static int check_shape(const struct scalefabric_create_qp_req *req)
+static int check_shape(const struct scalefabric_create_qp_req *req, bool srq)
 {
 	if (req->sq_log_depth > SF_MAX_LOG_DEPTH ||
 	    req->sq_log_stride < SF_SLOT_LOG_MIN ||
 	    req->sq_log_stride > SF_SLOT_LOG_MAX)
 		return EINVAL;
+	if (srq)
+		return req->rq_log_depth || req->rq_log_stride ? EINVAL : 0;
 	if (req->rq_log_depth > SF_MAX_LOG_DEPTH ||
 	    req->rq_log_stride < SF_RQ_LOG_MIN ||
 	    req->rq_log_stride > SF_RQ_LOG_MAX)
@@ -61,6 +64,7 @@ static int check_shape(const struct scalefabric_create_qp_req *req)
 	(SCALEFABRIC_QP_DOORBELL_PAGE | SCALEFABRIC_QP_INLINE_RECV)
 
 static int get_create_req(const struct uverbs_cmd *c,
+			  const struct qp_args *args,
 			  struct scalefabric_create_qp_req *req)
 {
 	int err;
@@ -75,7 +79,7 @@ static int get_create_req(const struct uverbs_cmd *c,
 		err = uverbs_check_mem(&req->line);
 	if (!err)
 		err = uverbs_check_mem(&req->rq);
-	return err ? err : check_shape(req);
+	return err ? err : check_shape(req, args->srqn);
 }
 
 /* ---- create: what queues of this shape hold -------------------------- */
@@ -89,15 +93,18 @@ static struct rnic_qp_cap shape_cap(const struct scalefabric_create_qp_req *req)
 {
 	uint32_t slot = sf_slot_capacity(1u << req->sq_log_stride, 0);
 	uint32_t desc = (1u << req->rq_log_stride) - sizeof(struct sf_rq_desc);
-
-	return (struct rnic_qp_cap){
+	struct rnic_qp_cap cap = {
 		.max_send_wr = 1u << req->sq_log_depth,
-		.max_recv_wr = 1u << req->rq_log_depth,
 		.max_send_sge =
 			min_u32(slot / sizeof(struct sf_sge), SF_MAX_SEND_SGE),
-		.max_recv_sge = desc / sizeof(struct sf_sge),
 		.max_inline_data = min_u32(slot, SF_MAX_INLINE),
 	};
+
+	if (req->rq_log_stride) {
+		cap.max_recv_wr = 1u << req->rq_log_depth;
+		cap.max_recv_sge = desc / sizeof(struct sf_sge);
+	}
+	return cap;
 }
 
 /* Queues that hold less than what is asked for are a contradiction. */
@@ -106,6 +113,8 @@ static int grant_cap(struct rnic_qp_cap *cap,
 {
 	struct rnic_qp_cap have = shape_cap(req);
 
+	if (!req->rq_log_stride) /* the SRQ's, whatever was asked for */
+		cap->max_recv_wr = cap->max_recv_sge = 0;
 	if (cap->max_send_wr > have.max_send_wr ||
 	    cap->max_recv_wr > have.max_recv_wr ||
 	    cap->max_send_sge > have.max_send_sge ||
@@ -118,21 +127,25 @@ static int grant_cap(struct rnic_qp_cap *cap,
 
 /* ---- create ---------------------------------------------------------- */
 
-static int put_create_resp(struct uverbs_cmd *c, const struct sfnic_rsp *rsp)
+static int put_create_resp(struct uverbs_cmd *c, const struct sfnic_rsp *rsp,
+			   bool srq)
 {
 	const struct rnic_qp_mem *mem = &rsp->qp.mem;
 	struct scalefabric_create_qp_resp resp = {
 		.sq = {mem->queues, mem->queues_len, mem->sq},
 		.line = {mem->queues, mem->queues_len, mem->line},
-		.rq = {mem->queues, mem->queues_len, mem->rq},
 		.sq_doorbell = {mem->doorbells, RNIC_PAGE, 0},
-		.rq_doorbell = {mem->doorbells, RNIC_PAGE,
-				sizeof(struct sf_doorbell)},
 		.sq_start = mem->sq_start,
 		.rq_start = mem->rq_start,
 		.qpn = rsp->id,
 	};
 
+	if (!srq) {
+		resp.rq = (struct scalefabric_region){mem->queues,
+						      mem->queues_len, mem->rq};
+		resp.rq_doorbell = (struct scalefabric_region){
+			mem->doorbells, RNIC_PAGE, sizeof(struct sf_doorbell)};
+	}
 	return uverbs_put_uhw(c, &resp, sizeof(resp));
 }
 
@@ -144,6 +157,7 @@ static void fill_init(struct rnic_qp_init *init, const struct qp_args *args,
 		.pdn = args->pdn,
 		.send_cqn = args->send_cqn,
 		.recv_cqn = args->recv_cqn,
+		.srqn = args->srqn,
 		.sq_sig_all = args->sq_sig_all,
 		.inline_recv = !!(driver->flags & SCALEFABRIC_QP_INLINE_RECV),
 		.sq_log_depth = driver->sq_log_depth,
@@ -166,7 +180,7 @@ static int create_qp(struct uverbs_cmd *c, struct qp_args *args, uint32_t *qpn)
 	if (!err)
 		err = check_cap(&args->cap);
 	if (!err)
-		err = get_create_req(c, &driver);
+		err = get_create_req(c, args, &driver);
 	if (!err)
 		err = grant_cap(&args->cap, &driver);
 	if (!err)
@@ -179,7 +193,7 @@ static int create_qp(struct uverbs_cmd *c, struct qp_args *args, uint32_t *qpn)
 	if (err)
 		return err;
 	*qpn = rsp.id;
-	return put_create_resp(c, &rsp);
+	return put_create_resp(c, &rsp, args->srqn);
 }
 
 static void fill_create_resp(struct ib_uverbs_create_qp_resp *resp,
@@ -202,6 +216,7 @@ static void fill_create_resp(struct ib_uverbs_create_qp_resp *resp,
 		.pdn = (req).pd_handle,                         \
 		.send_cqn = (req).send_cq_handle,               \
 		.recv_cqn = (req).recv_cq_handle,               \
+		.srqn = (req).is_srq ? (req).srq_handle : 0,    \
 		.sq_sig_all = (req).sq_sig_all,                 \
 		.cap = {(req).max_send_wr, (req).max_recv_wr,   \
 			(req).max_send_sge, (req).max_recv_sge, \
@@ -219,8 +234,6 @@ int uverbs_create_qp(struct uverbs_cmd *c)
 	err = uverbs_request(c, &req, sizeof(req));
 	if (err)
 		return err;
-	if (req.is_srq)
-		return EOPNOTSUPP;
 	args = TAKE_CREATE_REQ(args, req);
 	err = create_qp(c, &args, &qpn);
 	if (err)
@@ -242,7 +255,7 @@ int uverbs_ex_create_qp(struct uverbs_cmd *c)
 		return err;
 	if (req.comp_mask & ~IB_UVERBS_CREATE_QP_SUP_COMP_MASK || req.reserved)
 		return EINVAL;
-	if (req.comp_mask || req.is_srq || req.create_flags || req.source_qpn)
+	if (req.comp_mask || req.create_flags || req.source_qpn)
 		return EOPNOTSUPP;
 	args = TAKE_CREATE_REQ(args, req);
 	err = create_qp(c, &args, &qpn);
@@ -270,7 +283,6 @@ static int check_create_attrs(const struct uverbs_buf *a)
 	if (flags & ~(uint64_t)IB_UVERBS_QP_CREATE_SQ_SIG_ALL)
 		return EOPNOTSUPP;
 	if (a[UVERBS_ATTR_CREATE_QP_XRCD_HANDLE].present ||
-	    a[UVERBS_ATTR_CREATE_QP_SRQ_HANDLE].present ||
 	    a[UVERBS_ATTR_CREATE_QP_IND_TABLE_HANDLE].present ||
 	    a[UVERBS_ATTR_CREATE_QP_SOURCE_QPN].present)
 		return EOPNOTSUPP;
@@ -308,6 +320,7 @@ int uverbs_ioctl_create_qp(struct uverbs_cmd *c)
 		.pdn = a[UVERBS_ATTR_CREATE_QP_PD_HANDLE].value,
 		.send_cqn = a[UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE].value,
 		.recv_cqn = a[UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE].value,
+		.srqn = a[UVERBS_ATTR_CREATE_QP_SRQ_HANDLE].value,
 		.sq_sig_all = a[UVERBS_ATTR_CREATE_QP_FLAGS].value &
 			      IB_UVERBS_QP_CREATE_SQ_SIG_ALL,
 	};

@@ -21,6 +21,14 @@ static void real_rq_ring(uint32_t qpn)
 		rnic_rq_ring(r, qpn);
 }
 
+static void real_srq_ring(uint32_t srqn)
+{
+	struct rnic *r = sfnic_rnic();
+
+	if (r)
+		rnic_srq_ring(r, srqn);
+}
+
 static void real_cq_arm(uint32_t cqn)
 {
 	struct rnic *r = sfnic_rnic();
@@ -58,6 +66,7 @@ const struct uverbs_ops uverbs_real_ops = {
 	.dereg_mr = sfnic_dereg_mr,
 	.sq_ring = real_sq_ring,
 	.rq_ring = real_rq_ring,
+	.srq_ring = real_srq_ring,
 	.cq_arm = real_cq_arm,
 	.device_info = real_device_info,
 	.port_info = real_port_info,

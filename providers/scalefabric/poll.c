@@ -14,13 +14,13 @@
 #include "doorbell.h"
 
 static inline const struct sf_cqe *sf_cq_peek(const struct sf_cq *cq,
-					      uint64_t *word)
+					      uint64_t index, uint64_t *word)
 {
 	uint64_t mask = (1ULL << cq->log_depth) - 1;
-	const struct sf_cqe *cqe = &cq->ring[cq->consumer & mask];
+	const struct sf_cqe *cqe = &cq->ring[index & mask];
 
 	*word = __atomic_load_n(&cqe->word, __ATOMIC_ACQUIRE);
-	if (sf_cqe_lap(*word) != (sf_lap(cq->consumer, cq->log_depth) & 0xff))
+	if (sf_cqe_lap(*word) != (sf_lap(index, cq->log_depth) & 0xff))
 		return NULL;
 
 	/* Nothing else of the CQE counts before its word. */
@@ -104,6 +104,8 @@ static inline bool sf_cqe_claim(struct sf_cq *cq, const struct sf_cqe *cqe,
 
 	if (unlikely(!qp))
 		return false;
+	if (sf_cqe_is_recv(word) && qp->srq)
+		return sf_srq_retire(qp->srq, cqe->wr, wr_id);
 	if (sf_cqe_is_recv(word))
 		return sf_rq_retire(&qp->rq, cqe, word, wr_id);
 	return sf_sq_retire(&qp->sq, cqe->wr, wr_id);
@@ -117,12 +119,27 @@ static inline const struct sf_cqe *sf_cq_next(struct sf_cq *cq, uint64_t *word,
 	const struct sf_cqe *cqe;
 
 	do {
-		cqe = sf_cq_peek(cq, word);
+		cqe = sf_cq_peek(cq, cq->consumer, word);
 		if (!cqe)
 			return NULL;
 		cq->consumer++;
 	} while (unlikely(!sf_cqe_claim(cq, cqe, *word, wr_id)));
 	return cqe;
+}
+
+/*
+ * The QP is about to leave: what it has taken from its SRQ and nobody has
+ * polled is free again, since polling will not find the QP.  Caller holds the
+ * CQ's lock.
+ */
+void sf_cq_return_srq_receives(struct sf_cq *cq, struct sf_qp *qp)
+{
+	const struct sf_cqe *cqe;
+	uint64_t index = cq->consumer, word, wr_id;
+
+	for (; (cqe = sf_cq_peek(cq, index, &word)); index++)
+		if (cqe->qpn == qp->vqp.qp.qp_num && sf_cqe_is_recv(word))
+			sf_srq_retire(qp->srq, cqe->wr, &wr_id);
 }
 
 /* ------------------------------------------------------------------------

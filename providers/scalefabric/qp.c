@@ -10,7 +10,8 @@
 #include "scalefabric.h"
 
 #define SF_QP_SUPPORTED_MASK \
-	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | \
+	 IBV_QP_INIT_ATTR_CREATE_FLAGS)
 
 /* ------------------------------------------------------------------------
  * Is it possible?  Nothing is allocated before these have said yes.
@@ -20,9 +21,10 @@ static int sf_check_qp_attr(const struct ibv_qp_init_attr_ex *attr)
 {
 	if (!check_comp_mask(attr->comp_mask, SF_QP_SUPPORTED_MASK))
 		return EOPNOTSUPP;
-	if (attr->qp_type != IBV_QPT_RC)
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
+	    attr->create_flags)
 		return EOPNOTSUPP;
-	if (attr->srq)
+	if (attr->qp_type != IBV_QPT_RC)
 		return EOPNOTSUPP;
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
 	    !sf_send_ops_supported(attr->send_ops_flags))
@@ -35,14 +37,15 @@ static int sf_check_qp_attr(const struct ibv_qp_init_attr_ex *attr)
 }
 
 static int sf_check_qp_cap(const struct sf_context *ctx,
-			   const struct ibv_qp_cap *cap)
+			   const struct ibv_qp_cap *cap, bool srq)
 {
 	uint32_t max_depth = 1U << ctx->max_log_depth;
 
-	if (cap->max_send_wr > max_depth || cap->max_recv_wr > max_depth)
+	if (cap->max_send_wr > max_depth ||
+	    cap->max_send_sge > ctx->max_send_sge)
 		return EINVAL;
-	if (cap->max_send_sge > ctx->max_send_sge ||
-	    cap->max_recv_sge > SF_MAX_RECV_SGE)
+	if (!srq && (cap->max_recv_wr > max_depth ||
+		     cap->max_recv_sge > SF_MAX_RECV_SGE))
 		return EINVAL;
 	if (cap->max_inline_data > ctx->max_inline)
 		return EINVAL;
@@ -82,19 +85,33 @@ static void sf_shape_sq(const struct sf_context *ctx, struct sf_sq *sq,
 	cap->max_inline_data = min_t(uint32_t, room, ctx->max_inline);
 }
 
+uint8_t sf_recv_log_stride(uint32_t max_sge)
+{
+	size_t size =
+		sizeof(struct sf_rq_desc) + max_sge * sizeof(struct sf_sge);
+
+	return max_t(uint8_t, sf_log2_up(size), SF_RQ_LOG_MIN);
+}
+
+uint32_t sf_recv_max_sge(uint8_t log_stride)
+{
+	return ((1U << log_stride) - sizeof(struct sf_rq_desc)) /
+	       sizeof(struct sf_sge);
+}
+
 static void sf_shape_rq(struct sf_rq *rq, struct ibv_qp_cap *cap)
 {
-	size_t sges = cap->max_recv_sge * sizeof(struct sf_sge);
-
 	rq->log_depth = sf_log2_up(cap->max_recv_wr);
-	rq->log_stride =
-		max_t(uint8_t, sf_log2_up(sizeof(struct sf_rq_desc) + sges),
-		      SF_RQ_LOG_MIN);
-
+	rq->log_stride = sf_recv_log_stride(cap->max_recv_sge);
 	cap->max_recv_wr = 1U << rq->log_depth;
-	cap->max_recv_sge =
-		((1U << rq->log_stride) - sizeof(struct sf_rq_desc)) /
-		sizeof(struct sf_sge);
+	cap->max_recv_sge = sf_recv_max_sge(rq->log_stride);
+}
+
+/* The receives are the SRQ's: stride 0 says so to the device. */
+static void sf_shape_no_rq(struct ibv_qp_cap *cap)
+{
+	cap->max_recv_wr = 0;
+	cap->max_recv_sge = 0;
 }
 
 static int sf_init_sq(struct sf_sq *sq)
@@ -159,12 +176,12 @@ static int sf_map_qp(struct sf_context *ctx, struct sf_qp *qp,
 		err = sf_map_region(ctx, &resp->line, sizeof(*qp->sq.line),
 				    &qp->line_view);
 	if (!err)
-		err = sf_map_region(ctx, &resp->rq, sf_rq_size(&qp->rq),
-				    &qp->rq_view);
-	if (!err)
 		err = sf_map_region(ctx, &resp->sq_doorbell, cell,
 				    &qp->sq_doorbell_view);
-	if (!err)
+	if (!err && !qp->srq)
+		err = sf_map_region(ctx, &resp->rq, sf_rq_size(&qp->rq),
+				    &qp->rq_view);
+	if (!err && !qp->srq)
 		err = sf_map_region(ctx, &resp->rq_doorbell, cell,
 				    &qp->rq_doorbell_view);
 	if (err)
@@ -172,14 +189,14 @@ static int sf_map_qp(struct sf_context *ctx, struct sf_qp *qp,
 	return err;
 }
 
-static void sf_init_notify(struct sf_notify *notify, const struct ibv_qp *qp,
-			   uint32_t command, uint32_t wqe_size)
+void sf_init_notify(struct sf_notify *notify, uint32_t handle, uint32_t command,
+		    uint32_t wqe_size)
 {
 	notify->hdr.command = command;
 	notify->hdr.in_words = offsetof(struct sf_notify, bad_wr) / 4;
 	notify->hdr.out_words = sizeof(notify->bad_wr) / 4;
 	notify->response = (uintptr_t)&notify->bad_wr;
-	notify->qp_handle = qp->handle;
+	notify->handle = handle;
 	notify->wqe_size = wqe_size;
 }
 
@@ -189,14 +206,25 @@ static void sf_init_notify(struct sf_notify *notify, const struct ibv_qp *qp,
 			      sizeof(struct ib_uverbs_cmd_hdr) +     \
 				      offsetof(struct core, member), \
 		      #member " moved")
+static_assert(offsetof(struct sf_notify, handle) ==
+		      sizeof(struct ib_uverbs_cmd_hdr) +
+			      offsetof(struct ib_uverbs_post_send, qp_handle),
+	      "handle moved");
+static_assert(offsetof(struct ib_uverbs_post_send, qp_handle) ==
+			      offsetof(struct ib_uverbs_post_recv, qp_handle) &&
+		      offsetof(struct ib_uverbs_post_send, qp_handle) ==
+			      offsetof(struct ib_uverbs_post_srq_recv,
+				       srq_handle),
+	      "one place for the handle");
 SF_NOTIFY_AT(response, ib_uverbs_post_send);
-SF_NOTIFY_AT(qp_handle, ib_uverbs_post_send);
 SF_NOTIFY_AT(wr_count, ib_uverbs_post_send);
 SF_NOTIFY_AT(wqe_size, ib_uverbs_post_send);
 SF_NOTIFY_AT(response, ib_uverbs_post_recv);
-SF_NOTIFY_AT(qp_handle, ib_uverbs_post_recv);
 SF_NOTIFY_AT(wr_count, ib_uverbs_post_recv);
 SF_NOTIFY_AT(wqe_size, ib_uverbs_post_recv);
+SF_NOTIFY_AT(response, ib_uverbs_post_srq_recv);
+SF_NOTIFY_AT(wr_count, ib_uverbs_post_srq_recv);
+SF_NOTIFY_AT(wqe_size, ib_uverbs_post_srq_recv);
 
 static void sf_start_queues(struct sf_qp *qp,
 			    const struct scalefabric_create_qp_resp *resp)
@@ -206,14 +234,18 @@ static void sf_start_queues(struct sf_qp *qp,
 	qp->sq.doorbell = qp->sq_doorbell_view.addr;
 	qp->sq.head = resp->sq_start;
 	qp->sq.tail = resp->sq_start;
-	sf_init_notify(&qp->sq.notify, &qp->vqp.qp, IB_USER_VERBS_CMD_POST_SEND,
+	sf_init_notify(&qp->sq.notify, qp->vqp.qp.handle,
+		       IB_USER_VERBS_CMD_POST_SEND,
 		       sizeof(struct ib_uverbs_send_wr));
+	if (qp->srq)
+		return;
 
 	qp->rq.ring = qp->rq_view.addr;
 	qp->rq.doorbell = qp->rq_doorbell_view.addr;
 	qp->rq.head = resp->rq_start;
 	qp->rq.tail = resp->rq_start;
-	sf_init_notify(&qp->rq.notify, &qp->vqp.qp, IB_USER_VERBS_CMD_POST_RECV,
+	sf_init_notify(&qp->rq.notify, qp->vqp.qp.handle,
+		       IB_USER_VERBS_CMD_POST_RECV,
 		       sizeof(struct ib_uverbs_recv_wr));
 }
 
@@ -227,7 +259,9 @@ static void sf_fill_create_req(const struct sf_qp *qp,
 	req->sq.fd = -1;
 	req->line.fd = -1;
 	req->rq.fd = -1;
-	req->flags = SCALEFABRIC_QP_INLINE_RECV;
+	/* An SRQ's descriptor may be another's before its CQE is polled. */
+	if (!qp->srq)
+		req->flags = SCALEFABRIC_QP_INLINE_RECV;
 	req->sq_log_depth = qp->sq.log_depth;
 	req->sq_log_stride = qp->sq.log_stride;
 	req->rq_log_depth = qp->rq.log_depth;
@@ -243,6 +277,7 @@ static int sf_cmd_create_qp(struct sf_context *ctx, struct sf_qp *qp,
 	int err;
 
 	core_attr.cap = qp->cap;
+	core_attr.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS; /* none */
 	sf_fill_create_req(qp, &cmd.drv_payload);
 	err = ibv_cmd_create_qp_ex(&ctx->vctx.context, &qp->vqp, &core_attr,
 				   &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
@@ -294,7 +329,11 @@ static struct sf_qp *sf_new_qp(struct sf_context *ctx,
 		return NULL;
 	qp->cap = attr->cap;
 	sf_shape_sq(ctx, &qp->sq, &qp->cap);
-	sf_shape_rq(&qp->rq, &qp->cap);
+	if (attr->srq)
+		sf_shape_no_rq(&qp->cap);
+	else
+		sf_shape_rq(&qp->rq, &qp->cap);
+	qp->srq = attr->srq ? to_sf_srq(attr->srq) : NULL;
 	qp->sq_sig_all = attr->sq_sig_all;
 	qp->sq_notify = ctx->sq_notify;
 	qp->rq_notify = ctx->rq_notify;
@@ -310,7 +349,7 @@ struct ibv_qp *sf_create_qp_ex(struct ibv_context *context,
 
 	err = sf_check_qp_attr(attr);
 	if (!err)
-		err = sf_check_qp_cap(ctx, &attr->cap);
+		err = sf_check_qp_cap(ctx, &attr->cap, attr->srq);
 	if (err)
 		goto err_check;
 

@@ -111,6 +111,8 @@ void sf_qp_detach(struct sf_qp *qp)
 
 	pthread_mutex_lock(&ctx->table_lock);
 	sf_lock_cqs(ibqp);
+	if (qp->srq && ibqp->recv_cq)
+		sf_cq_return_srq_receives(to_sf_cq(ibqp->recv_cq), qp);
 	if (ibqp->send_cq)
 		sf_table_remove(to_sf_cq(ibqp->send_cq), &qp->send_link);
 	if (ibqp->recv_cq && ibqp->recv_cq != ibqp->send_cq)

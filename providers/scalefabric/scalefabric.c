@@ -66,18 +66,24 @@ static const struct verbs_context_ops sf_context_ops = {
 	.create_cq_ex = sf_create_cq_ex,
 	.create_qp = sf_create_qp,
 	.create_qp_ex = sf_create_qp_ex,
+	.create_srq = sf_create_srq,
+	.create_srq_ex = sf_create_srq_ex,
 	.dealloc_pd = sf_dealloc_pd,
 	.dereg_mr = sf_dereg_mr,
 	.destroy_cq = sf_destroy_cq,
 	.destroy_qp = sf_destroy_qp,
+	.destroy_srq = sf_destroy_srq,
 	.free_context = sf_free_context,
 	.modify_qp = sf_modify_qp,
+	.modify_srq = sf_modify_srq,
 	.poll_cq = sf_poll_cq,
 	.post_recv = sf_post_recv,
 	.post_send = sf_post_send,
+	.post_srq_recv = sf_post_srq_recv,
 	.query_device_ex = sf_query_device_ex,
 	.query_port = sf_query_port,
 	.query_qp = sf_query_qp,
+	.query_srq = sf_query_srq,
 	.reg_mr = sf_reg_mr,
 	.req_notify_cq = sf_req_notify_cq,
 	.resize_cq = sf_resize_cq,
@@ -94,6 +100,7 @@ static int sf_init_limits(struct sf_context *ctx,
 	}
 	if (resp->sq_doorbell > SCALEFABRIC_DOORBELL_NOTIFY ||
 	    resp->rq_doorbell > SCALEFABRIC_DOORBELL_NOTIFY ||
+	    resp->srq_doorbell > SCALEFABRIC_DOORBELL_NOTIFY ||
 	    resp->cq_doorbell > SCALEFABRIC_DOORBELL_NOTIFY) {
 		verbs_err(&ctx->vctx, "unknown kind of doorbell\n");
 		return EPROTONOSUPPORT;
@@ -101,6 +108,7 @@ static int sf_init_limits(struct sf_context *ctx,
 
 	ctx->sq_notify = resp->sq_doorbell == SCALEFABRIC_DOORBELL_NOTIFY;
 	ctx->rq_notify = resp->rq_doorbell == SCALEFABRIC_DOORBELL_NOTIFY;
+	ctx->srq_notify = resp->srq_doorbell == SCALEFABRIC_DOORBELL_NOTIFY;
 	ctx->cq_notify = resp->cq_doorbell == SCALEFABRIC_DOORBELL_NOTIFY;
 	ctx->max_send_sge =
 		min_t(uint32_t, resp->max_send_sge, SF_MAX_SEND_SGE);

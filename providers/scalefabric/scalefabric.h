@@ -55,6 +55,7 @@ struct sf_context {
 	/* Is the doorbell followed by a uverbs command? */
 	bool sq_notify;
 	bool rq_notify;
+	bool srq_notify;
 	bool cq_notify;
 };
 
@@ -110,13 +111,14 @@ struct sf_cq {
 };
 
 /*
- * The uverbs command that follows a doorbell store: POST_SEND or POST_RECV
- * with no work request.  Built once; bad_wr is where the kernel may answer.
+ * The uverbs command that follows a doorbell store: POST_SEND, POST_RECV or
+ * POST_SRQ_RECV with no work request.  Built once; bad_wr is where the kernel
+ * may answer.
  */
 struct sf_notify {
 	struct ib_uverbs_cmd_hdr hdr;
 	uint64_t response;
-	uint32_t qp_handle;
+	uint32_t handle;
 	uint32_t wr_count;
 	uint32_t sge_count;
 	uint32_t wqe_size;
@@ -161,6 +163,31 @@ struct sf_rq {
 };
 
 /*
+ * Shared receive queue.  Receives complete in any order: a request goes by a
+ * cookie from a list of free ones, which comes back with its CQE.  There are as
+ * many cookies as slots, so who has one has a slot.
+ */
+struct sf_srq {
+	struct verbs_srq vsrq;
+	struct sf_lock lock;
+	uint8_t *ring;
+	uint8_t log_depth;
+	uint8_t log_stride;
+	bool needs_notify;
+	uint32_t max_sge;
+	uint64_t head;
+	uint32_t free; /* first free cookie, or SF_SRQ_NONE */
+	uint32_t *next_free;
+	uint64_t *wr_ids;
+	uint64_t *doorbell;
+	struct sf_notify notify;
+	struct sf_view ring_view;
+	struct sf_view doorbell_view;
+};
+
+#define SF_SRQ_NONE UINT32_MAX
+
+/*
  * An open ibv_wr_start() session, under the send queue's lock.  Slots from
  * sq.head up to end are filled and not committed.
  */
@@ -177,6 +204,7 @@ struct sf_qp {
 	struct sf_session session;
 	struct sf_sq sq;
 	struct sf_rq rq;
+	struct sf_srq *srq; /* NULL: rq is used */
 	struct ibv_qp_cap cap;
 	bool sq_sig_all;
 	bool sq_notify;
@@ -213,6 +241,11 @@ static inline struct sf_cq *to_sf_cq_ex(struct ibv_cq_ex *cq)
 static inline struct sf_qp *to_sf_qp(struct ibv_qp *qp)
 {
 	return container_of(qp, struct sf_qp, vqp.qp);
+}
+
+static inline struct sf_srq *to_sf_srq(struct ibv_srq *srq)
+{
+	return container_of(srq, struct sf_srq, vsrq.srq);
 }
 
 static inline int sf_lock_init(struct sf_lock *lock, bool needed)
@@ -282,6 +315,21 @@ int sf_destroy_cq(struct ibv_cq *cq);
 int sf_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int sf_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 void sf_cq_set_extended_poll(struct sf_cq *cq, uint64_t wc_flags);
+void sf_cq_return_srq_receives(struct sf_cq *cq, struct sf_qp *qp);
+
+/* srq.c */
+struct ibv_srq *sf_create_srq(struct ibv_pd *pd,
+			      struct ibv_srq_init_attr *attr);
+struct ibv_srq *sf_create_srq_ex(struct ibv_context *context,
+				 struct ibv_srq_init_attr_ex *attr);
+int sf_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr,
+		  int attr_mask);
+int sf_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr);
+int sf_destroy_srq(struct ibv_srq *srq);
+int sf_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+		     struct ibv_recv_wr **bad_wr);
+/* The receive is done: @cookie is free again.  False: there is none such. */
+bool sf_srq_retire(struct sf_srq *srq, uint32_t cookie, uint64_t *wr_id);
 
 /* qp_table.c */
 int sf_qp_table_init(struct sf_qp_table *table, uint32_t cq_depth);
@@ -300,6 +348,11 @@ int sf_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
 		struct ibv_qp_init_attr *init_attr);
 int sf_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask);
 int sf_destroy_qp(struct ibv_qp *qp);
+
+void sf_init_notify(struct sf_notify *notify, uint32_t handle, uint32_t command,
+		    uint32_t wqe_size);
+uint8_t sf_recv_log_stride(uint32_t max_sge);
+uint32_t sf_recv_max_sge(uint8_t log_stride);
 
 /* wr_ex.c */
 bool sf_send_ops_supported(uint64_t send_ops_flags);

@@ -71,6 +71,18 @@ static inline void sf_put_sges(struct sf_sge *to, const struct ibv_sge *from,
 	}
 }
 
+static inline void sf_put_desc(void *slot, uint32_t cookie,
+			       const struct ibv_recv_wr *wr)
+{
+	struct sf_rq_desc *desc = slot;
+
+	desc->cookie = cookie;
+	desc->n_sge = wr->num_sge;
+	desc->reserved0 = 0;
+	desc->reserved1 = 0;
+	sf_put_sges((struct sf_sge *)(desc + 1), wr->sg_list, wr->num_sge);
+}
+
 static inline void sf_store_commit(const struct sf_sq *sq, uint64_t index)
 {
 	sf_store_release(&sf_sq_slot(sq, index)->commit,

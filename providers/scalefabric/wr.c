@@ -203,25 +203,19 @@ static inline bool sf_rq_full(const struct sf_rq *rq, uint64_t index)
 	return index - tail >= 1ULL << rq->log_depth;
 }
 
-static void sf_put_desc(struct sf_rq *rq, uint64_t index,
+static void sf_put_recv(struct sf_rq *rq, uint64_t index,
 			const struct ibv_recv_wr *wr)
 {
 	uint64_t slot = index & ((1ULL << rq->log_depth) - 1);
-	struct sf_rq_desc *desc =
-		(struct sf_rq_desc *)(rq->ring + (slot << rq->log_stride));
 
-	desc->cookie = index;
-	desc->n_sge = wr->num_sge;
-	desc->reserved0 = 0;
-	desc->reserved1 = 0;
-	sf_put_sges((struct sf_sge *)(desc + 1), wr->sg_list, wr->num_sge);
+	sf_put_desc(rq->ring + (slot << rq->log_stride), index, wr);
 	rq->wr_ids[slot] = wr->wr_id;
 }
 
 static int sf_build_recv(struct sf_qp *qp, uint64_t index,
 			 const struct ibv_recv_wr *wr)
 {
-	if (unlikely(qp->vqp.qp.state == IBV_QPS_RESET))
+	if (unlikely(qp->vqp.qp.state == IBV_QPS_RESET || qp->srq))
 		return EINVAL;
 	if (unlikely(wr->num_sge < 0 ||
 		     (uint32_t)wr->num_sge > qp->cap.max_recv_sge))
@@ -229,7 +223,7 @@ static int sf_build_recv(struct sf_qp *qp, uint64_t index,
 	if (unlikely(sf_rq_full(&qp->rq, index)))
 		return ENOMEM;
 
-	sf_put_desc(&qp->rq, index, wr);
+	sf_put_recv(&qp->rq, index, wr);
 	return 0;
 }
 

@@ -28,6 +28,8 @@ static int lock_rank(const struct fx_view *v, const struct rnic_lock *lock)
 		return in < offsetof(struct rnic_qp, resp) ? FX_RANK_REQ :
 							     FX_RANK_RESP;
 	}
+	if (p >= (const char *)sh->srq)
+		return FX_RANK_SRQ;
 	return p >= (const char *)sh->cq ? FX_RANK_CQ : FX_RANK_ATOMIC;
 }
 
@@ -346,7 +348,7 @@ void fx_close(struct fx *fx)
 	for (i = 0; i < 16; i++)
 		rnic_ctx_reap(fx->r, i);
 	rnic_count_objects(fx->r, ~0u, &n);
-	assert_int_equal(n.pds | n.mrs | n.cqs | n.qps, 0);
+	assert_int_equal(n.pds | n.mrs | n.cqs | n.srqs | n.qps, 0);
 	assert_int_equal(fx->helds, 0);
 	for (i = 0; i < fx->allocs; i++)
 		assert_int_equal(fx->alloc[i].test, 1);
@@ -443,6 +445,48 @@ void fx_cq_new(struct fx_cq *cq, struct rnic *r, uint32_t ctx, uint32_t dev,
 	cq->consumer = cq->mem.start;
 }
 
+void fx_srq_new(struct fx_srq *srq, struct fx *fx, uint32_t ctx, uint32_t dev,
+		uint32_t pdn, uint32_t log_depth)
+{
+	memset(srq, 0, sizeof(*srq));
+	srq->fx = fx;
+	srq->r = fx->r;
+	srq->ctx = ctx;
+	srq->attr = (struct rnic_srq_attr){
+		.dev = dev,
+		.pdn = pdn,
+		.log_depth = log_depth,
+		.log_stride = 6,
+		.user_handle = SRQ_HANDLE(srq),
+	};
+	assert_int_equal(rnic_srq_create(srq->r, ctx, &srq->attr, &srq->srqn,
+					 &srq->mem),
+			 0);
+	srq->next = srq->mem.start;
+}
+
+struct rnic_srq *fx_srq_state(const struct fx_srq *srq)
+{
+	return &srq->r->sh->srq[srq->srqn];
+}
+
+void fx_srq_recv(struct fx_srq *srq, uint32_t cookie, const struct fx_mr *mr,
+		 uint64_t off, uint32_t len)
+{
+	uint64_t slot = srq->next & ((1ull << srq->attr.log_depth) - 1);
+	struct sf_rq_desc *desc = rnic_at(
+		srq->r, srq->mem.ring + (slot << srq->attr.log_stride));
+	struct sf_doorbell *db = rnic_at(srq->r, srq->mem.doorbell);
+
+	memset(desc, 0xa5, 1u << srq->attr.log_stride);
+	desc->cookie = cookie;
+	desc->n_sge = 1;
+	*(struct sf_sge *)(desc + 1) = fx_sge(mr, off, len);
+	srq->next++;
+	__atomic_store_n(&db->value, srq->next, __ATOMIC_RELEASE);
+	rnic_srq_ring(srq->r, srq->srqn);
+}
+
 void fx_end_new(struct fx_end *e, struct fx *fx, struct rnic *r, uint32_t ctx,
 		uint32_t dev, const struct fx_opts *o)
 {
@@ -459,12 +503,13 @@ void fx_end_new(struct fx_end *e, struct fx *fx, struct rnic *r, uint32_t ctx,
 		.pdn = e->pdn,
 		.send_cqn = e->scq.cqn,
 		.recv_cqn = e->rcq.cqn,
+		.srqn = o->srqn,
 		.sq_sig_all = o->sig_all,
 		.inline_recv = o->inline_recv,
 		.sq_log_depth = o->sq_log_depth,
 		.sq_log_stride = o->sq_log_stride,
-		.rq_log_depth = o->rq_log_depth,
-		.rq_log_stride = o->rq_log_stride,
+		.rq_log_depth = o->srqn ? 0 : o->rq_log_depth,
+		.rq_log_stride = o->srqn ? 0 : o->rq_log_stride,
 		.cap = {16, 16, 4, 3, 64},
 		.user_handle = END_HANDLE(e),
 	};

@@ -74,6 +74,7 @@ struct fx {
 enum {
 	FX_RANK_REQ = 1,
 	FX_RANK_RESP,
+	FX_RANK_SRQ,
 	FX_RANK_CQ,
 	FX_RANK_ATOMIC
 };
@@ -150,12 +151,31 @@ struct fx_opts {
 	uint32_t access;
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
 	uint8_t rd_atomic;
+	uint32_t srqn;
 };
 
 extern const struct fx_opts fx_defaults;
 
 void fx_cq_new(struct fx_cq *cq, struct rnic *r, uint32_t ctx, uint32_t dev,
 	       uint32_t log_depth, uint32_t timestamps);
+struct fx_srq {
+	struct fx *fx;
+	struct rnic *r;
+	uint32_t ctx, srqn;
+	struct rnic_srq_attr attr;
+	struct rnic_srq_mem mem;
+	uint64_t next;
+};
+
+#define SRQ_HANDLE(srq) (0xd0000000ull + (srq)->ctx)
+
+void fx_srq_new(struct fx_srq *srq, struct fx *fx, uint32_t ctx, uint32_t dev,
+		uint32_t pdn, uint32_t log_depth);
+struct rnic_srq *fx_srq_state(const struct fx_srq *srq);
+/* Posts one receive of @len bytes at @off of @mr and rings. */
+void fx_srq_recv(struct fx_srq *srq, uint32_t cookie, const struct fx_mr *mr,
+		 uint64_t off, uint32_t len);
+
 /* PD, CQs and a QP in RESET. */
 void fx_end_new(struct fx_end *e, struct fx *fx, struct rnic *r, uint32_t ctx,
 		uint32_t dev, const struct fx_opts *o);

@@ -38,6 +38,7 @@ static struct {
 	bool impossible_region; /* the next doorbell lies outside the mapping */
 	int fail;		/* errno of the next command */
 	int destroyed_qps;
+	int destroyed_srqs;
 	int destroyed_cqs;
 	int created_qps;
 	int notify_cq_calls;
@@ -98,6 +99,7 @@ int ibv_cmd_get_context(struct verbs_context *context,
 	r->drv_payload.hw_version = SF_HW_VERSION;
 	r->drv_payload.sq_doorbell = kernel.notify;
 	r->drv_payload.rq_doorbell = kernel.notify;
+	r->drv_payload.srq_doorbell = kernel.notify;
 	r->drv_payload.cq_doorbell = kernel.notify;
 	r->drv_payload.max_send_sge = SF_MAX_SEND_SGE;
 	r->drv_payload.max_inline = SF_MAX_INLINE;
@@ -180,7 +182,9 @@ int ibv_cmd_create_qp_ex(struct ibv_context *context, struct verbs_qp *qp,
 	(void)cmd_size;
 	(void)resp_size;
 	kernel.created_qps++;
-	assert_int_equal(req->flags, SCALEFABRIC_QP_INLINE_RECV);
+	assert_int_equal(req->flags,
+			 attr->srq ? 0 : SCALEFABRIC_QP_INLINE_RECV);
+	assert_int_equal(!req->rq_log_stride, !!attr->srq);
 	assert_int_equal(attr->cap.max_send_wr, 1U << req->sq_log_depth);
 	qp->qp.context = context;
 	qp->qp.pd = attr->pd;
@@ -193,9 +197,12 @@ int ibv_cmd_create_qp_ex(struct ibv_context *context, struct verbs_qp *qp,
 	qp->comp_mask = 0;
 	r->sq = region((size_t)1 << (req->sq_log_depth + req->sq_log_stride));
 	r->line = region(sizeof(struct sf_send_line));
-	r->rq = region((size_t)1 << (req->rq_log_depth + req->rq_log_stride));
 	r->sq_doorbell = region(sizeof(struct sf_doorbell));
-	r->rq_doorbell = doorbell();
+	if (!attr->srq) {
+		r->rq = region((size_t)1
+			       << (req->rq_log_depth + req->rq_log_stride));
+		r->rq_doorbell = doorbell();
+	}
 	r->sq_start = (uint64_t)FIRST_LAP << req->sq_log_depth;
 	r->rq_start = (1ULL << 32) - 3; /* the cookie wraps soon */
 	*(uint64_t *)(kernel.arena + r->line.offset) = r->sq_start;
@@ -239,6 +246,60 @@ int ibv_cmd_destroy_qp(struct ibv_qp *qp)
 	(void)qp;
 	if (!err)
 		kernel.destroyed_qps++;
+	return err;
+}
+
+int ibv_cmd_create_srq_ex(struct ibv_context *context, struct verbs_srq *srq,
+			  struct ibv_srq_init_attr_ex *attr,
+			  struct ibv_create_xsrq *cmd, size_t cmd_size,
+			  struct ib_uverbs_create_srq_resp *resp,
+			  size_t resp_size)
+{
+	struct scalefabric_create_srq_req *req =
+		&((struct sf_create_srq *)cmd)->drv_payload;
+	struct scalefabric_create_srq_resp *r =
+		&((struct sf_create_srq_resp *)resp)->drv_payload;
+
+	(void)cmd_size;
+	(void)resp_size;
+	assert_int_equal(attr->attr.max_wr, 1U << req->log_depth);
+	assert_int_equal(req->ring.fd, -1);
+	srq->srq.context = context;
+	srq->srq.handle = kernel.handle++;
+	r->ring = region((size_t)1 << (req->log_depth + req->log_stride));
+	r->doorbell = doorbell();
+	return take_failure();
+}
+
+int ibv_cmd_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr,
+		       int attr_mask, struct ibv_modify_srq *cmd,
+		       size_t cmd_size)
+{
+	(void)srq;
+	(void)attr;
+	(void)attr_mask;
+	(void)cmd;
+	(void)cmd_size;
+	return take_failure();
+}
+
+int ibv_cmd_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr,
+		      struct ibv_query_srq *cmd, size_t cmd_size)
+{
+	(void)srq;
+	(void)cmd;
+	(void)cmd_size;
+	attr->srq_limit = 3;
+	return take_failure();
+}
+
+int ibv_cmd_destroy_srq(struct ibv_srq *srq)
+{
+	int err = take_failure();
+
+	(void)srq;
+	if (!err)
+		kernel.destroyed_srqs++;
 	return err;
 }
 
@@ -826,7 +887,7 @@ static void a_notify_follows_the_store_once_and_outside_the_lock(void **state)
 	assert_int_equal(cmd->hdr.command, IB_USER_VERBS_CMD_POST_SEND);
 	assert_int_equal(cmd->hdr.in_words, 8);
 	assert_int_equal(cmd->hdr.out_words, 1);
-	assert_int_equal(cmd->qp_handle, f->qp->handle);
+	assert_int_equal(cmd->handle, f->qp->handle);
 	assert_int_equal(cmd->wr_count, 0);
 	assert_int_equal(cmd->sge_count, 0);
 	assert_int_equal(cmd->wqe_size, sizeof(struct ib_uverbs_send_wr));
@@ -1428,14 +1489,9 @@ static void unsupported_queue_pairs_never_reach_the_kernel(void **state)
 {
 	struct fixture *f = *state;
 	struct ibv_qp_init_attr attr = qp_attr(f);
-	struct ibv_srq srq;
 	int before = kernel.created_qps;
 
 	attr.qp_type = IBV_QPT_UD;
-	assert_null(ibv_create_qp(f->pd, &attr));
-	assert_int_equal(errno, EOPNOTSUPP);
-	attr = qp_attr(f);
-	attr.srq = &srq;
 	assert_null(ibv_create_qp(f->pd, &attr));
 	assert_int_equal(errno, EOPNOTSUPP);
 	attr = qp_attr(f);
@@ -1459,6 +1515,123 @@ static void unsupported_queue_pairs_never_reach_the_kernel(void **state)
 	assert_null(ibv_create_qp(f->pd, &attr));
 	assert_int_equal(errno, EINVAL);
 	assert_int_equal(kernel.created_qps, before);
+}
+
+static struct ibv_srq *new_srq(struct fixture *f)
+{
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 3, .max_sge = 2}};
+	struct ibv_srq *srq = ibv_create_srq(f->pd, &attr);
+
+	assert_non_null(srq);
+	assert_int_equal(attr.attr.max_wr, 4);
+	assert_int_equal(attr.attr.max_sge, 3);
+	return srq;
+}
+
+static int post_srq_one(struct ibv_srq *srq, uint64_t wr_id)
+{
+	struct ibv_sge sge = {0x1000, 64, 5};
+	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1};
+	struct ibv_recv_wr *bad = NULL;
+	int err = ibv_post_srq_recv(srq, &wr, &bad);
+
+	assert_ptr_equal(bad, err ? &wr : NULL);
+	return err;
+}
+
+static const struct sf_rq_desc *srq_desc(struct ibv_srq *srq, uint32_t i)
+{
+	struct sf_srq *s = to_sf_srq(srq);
+
+	return (void *)(s->ring + ((size_t)i << s->log_stride));
+}
+
+static void shared_receives_complete_in_any_order(void **state)
+{
+	struct fixture *f = *state;
+	struct ibv_qp_init_attr attr = qp_attr(f);
+	struct ibv_srq *srq = new_srq(f);
+	struct ibv_qp *qp, *own = f->qp;
+	struct ibv_recv_wr wr = {}, *bad;
+	struct ibv_wc wc;
+	int i;
+
+	attr.srq = srq;
+	qp = ibv_create_qp(f->pd, &attr);
+	assert_non_null(qp);
+	assert_int_equal(attr.cap.max_recv_wr, 0);
+	assert_int_equal(modify(qp, IBV_QPS_INIT), 0);
+	assert_int_equal(ibv_post_recv(qp, &wr, &bad), EINVAL);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(post_srq_one(srq, 100 + i), 0);
+	assert_int_equal(post_srq_one(srq, 104), ENOMEM);
+	assert_int_equal(*to_sf_srq(srq)->doorbell, 4);
+	assert_int_equal(srq_desc(srq, 2)->n_sge, 1);
+
+	f->qp = qp;
+	complete_recv(f, srq_desc(srq, 2)->cookie, 8, 0);
+	assert_int_equal(ibv_poll_cq(f->recv_cq, 1, &wc), 1);
+	assert_int_equal(wc.wr_id, 102);
+	assert_int_equal(wc.qp_num, qp->qp_num);
+	/* One is free again; its request lies in the next slot. */
+	assert_int_equal(post_srq_one(srq, 105), 0);
+	assert_int_equal(post_srq_one(srq, 106), ENOMEM);
+	complete_recv(f, srq_desc(srq, 0)->cookie, 8, 0);
+	assert_int_equal(ibv_poll_cq(f->recv_cq, 1, &wc), 1);
+	assert_int_equal(wc.wr_id, 105);
+
+	/* What was not polled is free when its QP has gone. */
+	complete_recv(f, srq_desc(srq, 1)->cookie, 8, 0);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_poll_cq(f->recv_cq, 1, &wc), 0);
+	assert_int_equal(post_srq_one(srq, 107), 0);
+	assert_int_equal(post_srq_one(srq, 108), 0);
+	assert_int_equal(post_srq_one(srq, 109), ENOMEM);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+	f->qp = own;
+}
+
+static void shared_queues_are_checked_and_leave_nothing(void **state)
+{
+	struct fixture *f = *state;
+	struct ibv_srq_init_attr attr = {
+		.attr = {.max_wr = 1025, .max_sge = 1}};
+	unsigned int refs = to_sf_context(f->context)->maps->refs;
+	struct ibv_srq_init_attr_ex ex = {
+		.attr = {.max_wr = 1, .max_sge = 1},
+		.comp_mask = IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_TYPE,
+		.srq_type = IBV_SRQT_TM,
+		.pd = f->pd,
+	};
+	struct ibv_srq *srq;
+
+	assert_null(ibv_create_srq(f->pd, &attr));
+	assert_int_equal(errno, EINVAL);
+	attr.attr.max_wr = 0;
+	assert_null(ibv_create_srq(f->pd, &attr));
+	assert_int_equal(errno, EINVAL);
+	attr.attr.max_wr = 1;
+	attr.attr.max_sge = SF_MAX_RECV_SGE + 1;
+	assert_null(ibv_create_srq(f->pd, &attr));
+	assert_int_equal(errno, EINVAL);
+	attr.attr.max_sge = 1;
+	kernel.fail = ENOSPC;
+	assert_null(ibv_create_srq(f->pd, &attr));
+	assert_int_equal(errno, ENOSPC);
+	assert_int_equal(kernel.destroyed_srqs, 0);
+	kernel.impossible_region = true;
+	assert_null(ibv_create_srq(f->pd, &attr));
+	assert_int_equal(errno, EPROTO);
+	assert_int_equal(kernel.destroyed_srqs, 1);
+	assert_null(sf_create_srq_ex(f->context, &ex));
+	assert_int_equal(errno, EOPNOTSUPP);
+	assert_int_equal(to_sf_context(f->context)->maps->refs, refs);
+
+	srq = new_srq(f);
+	kernel.fail = EBUSY;
+	assert_int_equal(ibv_destroy_srq(srq), EBUSY);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+	assert_int_equal(to_sf_context(f->context)->maps->refs, refs);
 }
 
 static void a_failed_create_leaves_nothing_behind(void **state)
@@ -1581,6 +1754,8 @@ int main(void)
 		CASE(unsupported_queue_pairs_never_reach_the_kernel),
 		CASE(a_failed_create_leaves_nothing_behind),
 		CASE(a_refused_destroy_keeps_the_qp_alive),
+		CASE(shared_receives_complete_in_any_order),
+		CASE(shared_queues_are_checked_and_leave_nothing),
 		CASE(qps_that_share_a_bucket_are_told_apart),
 		cmocka_unit_test(only_our_devices_match),
 	};

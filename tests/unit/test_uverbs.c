@@ -352,7 +352,9 @@ TEST(device_says_what_it_is_and_keeps)
 	assert_int_equal(resp.base.max_qp_rd_atom, RNIC_MAX_RD_ATOMIC);
 	assert_int_equal(resp.base.atomic_cap, 1);
 	assert_int_equal(resp.base.max_pkeys, 1);
-	assert_int_equal(resp.base.max_srq, 0);
+	assert_int_equal(resp.base.max_srq, RNIC_MAX_SRQ - 1);
+	assert_int_equal(resp.base.max_srq_wr, 1 << SF_MAX_LOG_DEPTH);
+	assert_int_equal(resp.base.max_srq_sge, SF_MAX_RECV_SGE);
 	assert_int_equal(resp.base.max_mw, 0);
 	assert_int_equal(resp.base.max_ah, 0);
 	assert_int_equal(resp.odp_caps.general_caps, 0);
@@ -882,7 +884,7 @@ TEST(capabilities_that_the_queues_do_not_hold_are_einval)
 	assert_int_equal(fake.calls, 0);
 }
 
-TEST(other_transports_and_shared_queues_are_not_supported)
+TEST(other_transports_are_not_supported)
 {
 	static const uint64_t types[] = {
 		IB_UVERBS_QPT_UC,	  IB_UVERBS_QPT_UD,
@@ -901,9 +903,6 @@ TEST(other_transports_and_shared_queues_are_not_supported)
 	find(&t.cmd, UVERBS_ATTR_CREATE_QP_TYPE)->data = 77;
 	assert_int_equal(run(&t.cmd), EINVAL);
 	fill_create_qp(&t);
-	add(&t.cmd, UVERBS_ATTR_CREATE_QP_SRQ_HANDLE, 0, 1);
-	assert_int_equal(run(&t.cmd), EOPNOTSUPP);
-	fill_create_qp(&t);
 	add(&t.cmd, UVERBS_ATTR_CREATE_QP_SOURCE_QPN, 4, 1);
 	assert_int_equal(run(&t.cmd), EOPNOTSUPP);
 	fill_create_qp(&t);
@@ -911,6 +910,178 @@ TEST(other_transports_and_shared_queues_are_not_supported)
 		IB_UVERBS_QP_CREATE_SCATTER_FCS;
 	assert_int_equal(run(&t.cmd), EOPNOTSUPP);
 	assert_int_equal(fake.calls, 0);
+}
+
+TEST(qp_with_a_shared_queue_has_none_of_its_own)
+{
+	struct create_qp t;
+
+	fill_create_qp(&t);
+	add(&t.cmd, UVERBS_ATTR_CREATE_QP_SRQ_HANDLE, 0, FAKE_SRQN);
+	assert_int_equal(run(&t.cmd), EINVAL); /* both */
+	t.req.rq_log_depth = t.req.rq_log_stride = 0;
+	assert_int_equal(run(&t.cmd), 0);
+	assert_int_equal(fake.req.qp.srqn, FAKE_SRQN);
+	assert_int_equal(t.cap.max_recv_wr, 0);
+	assert_int_equal(t.cap.max_recv_sge, 0);
+	assert_int_equal(t.resp.rq.length, 0);
+	assert_int_equal(t.resp.rq_doorbell.length, 0);
+	fill_create_qp(&t);
+	t.req.rq_log_depth = t.req.rq_log_stride = 0;
+	assert_int_equal(run(&t.cmd), EINVAL); /* none */
+}
+
+/* ---- shared receive queues ------------------------------------------- */
+
+struct create_srq {
+	struct ioctl_cmd cmd;
+	struct scalefabric_create_srq_req req;
+	struct scalefabric_create_srq_resp resp;
+	uint32_t max_wr, max_sge, srqn;
+};
+
+static void fill_create_srq(struct create_srq *t)
+{
+	memset(t, 0, sizeof(*t));
+	fake_expect_srq();
+	t->req.ring.fd = -1;
+	t->req.log_depth = 7;
+	t->req.log_stride = 6;
+	t->cmd = begin(UVERBS_OBJECT_SRQ, UVERBS_METHOD_SRQ_CREATE);
+	add(&t->cmd, UVERBS_ATTR_CREATE_SRQ_HANDLE, 0, 0);
+	add(&t->cmd, UVERBS_ATTR_CREATE_SRQ_PD_HANDLE, 0, FAKE_PDN);
+	add(&t->cmd, UVERBS_ATTR_CREATE_SRQ_TYPE, 8, IB_UVERBS_SRQT_BASIC);
+	add(&t->cmd, UVERBS_ATTR_CREATE_SRQ_USER_HANDLE, 8, 0x5299);
+	add(&t->cmd, UVERBS_ATTR_CREATE_SRQ_MAX_WR, 4, 100);
+	add(&t->cmd, UVERBS_ATTR_CREATE_SRQ_MAX_SGE, 4, 2);
+	add(&t->cmd, UVERBS_ATTR_CREATE_SRQ_LIMIT, 4, 0);
+	add(&t->cmd, UVERBS_ATTR_CREATE_SRQ_EVENT_FD, 0, FAKE_ASYNC_FD);
+	add_ptr(&t->cmd, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_WR, &t->max_wr, 4);
+	add_ptr(&t->cmd, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE, &t->max_sge, 4);
+	add_ptr(&t->cmd, UVERBS_ATTR_UHW_IN, &t->req, sizeof(t->req));
+	add_ptr(&t->cmd, UVERBS_ATTR_UHW_OUT, &t->resp, sizeof(t->resp));
+}
+
+TEST(srq_is_created_and_destroyed)
+{
+	struct ib_uverbs_destroy_srq_resp gone;
+	struct ioctl_cmd cmd;
+	struct create_srq t;
+
+	fill_create_srq(&t);
+	assert_int_equal(run(&t.cmd), 0);
+	assert_int_equal(find(&t.cmd, UVERBS_ATTR_CREATE_SRQ_HANDLE)->data,
+			 FAKE_SRQN);
+	assert_int_equal(t.max_wr, 128);
+	assert_int_equal(t.max_sge, 3);
+	assert_int_equal(t.resp.srqn, FAKE_SRQN);
+	assert_int_equal(t.resp.ring.mmap_key, 0x6000000);
+	assert_int_equal(t.resp.ring.length, 0x2000);
+	assert_int_equal(t.resp.doorbell.mmap_key, 0x6010000);
+	assert_int_equal(t.resp.doorbell.length, RNIC_PAGE);
+	assert_int_equal(fake.req.srq.pdn, FAKE_PDN);
+	assert_int_equal(fake.req.srq.log_depth, 7);
+	assert_int_equal(fake.req.srq.log_stride, 6);
+	assert_int_equal(fake.req.srq.user_handle, 0x5299);
+
+	cmd = begin(UVERBS_OBJECT_SRQ, UVERBS_METHOD_SRQ_DESTROY);
+	add(&cmd, UVERBS_ATTR_DESTROY_SRQ_HANDLE, 0, FAKE_SRQN);
+	add_ptr(&cmd, UVERBS_ATTR_DESTROY_SRQ_RESP, &gone, sizeof(gone));
+	assert_int_equal(run(&cmd), 0);
+	assert_int_equal(fake.srqs, 0);
+	assert_int_equal(gone.events_reported, 0);
+}
+
+TEST(srq_that_cannot_be_is_refused)
+{
+	struct create_srq t;
+
+	fill_create_srq(&t);
+	find(&t.cmd, UVERBS_ATTR_CREATE_SRQ_TYPE)->data = IB_UVERBS_SRQT_XRC;
+	assert_int_equal(run(&t.cmd), EOPNOTSUPP);
+	fill_create_srq(&t);
+	find(&t.cmd, UVERBS_ATTR_CREATE_SRQ_TYPE)->data = IB_UVERBS_SRQT_TM;
+	assert_int_equal(run(&t.cmd), EOPNOTSUPP);
+	fill_create_srq(&t);
+	find(&t.cmd, UVERBS_ATTR_CREATE_SRQ_TYPE)->data = 77;
+	assert_int_equal(run(&t.cmd), EINVAL);
+	fill_create_srq(&t);
+	find(&t.cmd, UVERBS_ATTR_CREATE_SRQ_MAX_WR)->data = 129;
+	assert_int_equal(run(&t.cmd), EINVAL);
+	fill_create_srq(&t);
+	find(&t.cmd, UVERBS_ATTR_CREATE_SRQ_MAX_WR)->data = 0;
+	assert_int_equal(run(&t.cmd), EINVAL);
+	fill_create_srq(&t);
+	find(&t.cmd, UVERBS_ATTR_CREATE_SRQ_MAX_SGE)->data = 4;
+	assert_int_equal(run(&t.cmd), EINVAL);
+	fill_create_srq(&t);
+	t.req.comp_mask = 1;
+	assert_int_equal(run(&t.cmd), EOPNOTSUPP);
+	fill_create_srq(&t);
+	t.req.flags = 1;
+	assert_int_equal(run(&t.cmd), EOPNOTSUPP);
+	fill_create_srq(&t);
+	t.req.reserved[1] = 1;
+	assert_int_equal(run(&t.cmd), EINVAL);
+	fill_create_srq(&t);
+	t.req.ring.kind = SCALEFABRIC_MEM_USER;
+	assert_int_equal(run(&t.cmd), EOPNOTSUPP);
+	fill_create_srq(&t);
+	t.req.log_stride = SF_RQ_LOG_MAX + 1;
+	assert_int_equal(run(&t.cmd), EINVAL);
+	assert_int_equal(fake.calls, 0);
+}
+
+TEST(srq_is_armed_and_asked)
+{
+	struct ib_uverbs_query_srq query = {.srq_handle = FAKE_SRQN};
+	struct ib_uverbs_modify_srq modify = {FAKE_SRQN, 2, 0, 9};
+	struct ib_uverbs_query_srq_resp resp;
+
+	assert_int_equal(invoke(IB_USER_VERBS_CMD_MODIFY_SRQ, &modify,
+				sizeof(modify), NULL, 0, NULL, 0, NULL, 0),
+			 0);
+	assert_int_equal(fake.req.op, SFNIC_MODIFY_SRQ);
+	assert_int_equal(fake.req.modify_srq.srqn, FAKE_SRQN);
+	assert_int_equal(fake.req.modify_srq.limit, 9);
+	modify.attr_mask = 1; /* resize */
+	assert_int_equal(invoke(IB_USER_VERBS_CMD_MODIFY_SRQ, &modify,
+				sizeof(modify), NULL, 0, NULL, 0, NULL, 0),
+			 EOPNOTSUPP);
+	modify.attr_mask = 4;
+	assert_int_equal(invoke(IB_USER_VERBS_CMD_MODIFY_SRQ, &modify,
+				sizeof(modify), NULL, 0, NULL, 0, NULL, 0),
+			 EINVAL);
+	fake_expect_srq();
+	assert_int_equal(INVOKE(IB_USER_VERBS_CMD_QUERY_SRQ, &query, &resp), 0);
+	assert_int_equal(resp.max_wr, 128);
+	assert_int_equal(resp.max_sge, 3);
+	assert_int_equal(resp.srq_limit, 5);
+}
+
+TEST(srq_commands_of_old)
+{
+	struct ib_uverbs_create_srq req = {
+		.user_handle = 0x5299,
+		.pd_handle = FAKE_PDN,
+		.max_wr = 100,
+		.max_sge = 2,
+	};
+	struct ib_uverbs_destroy_srq_resp gone;
+	struct ib_uverbs_destroy_srq destroy = {.srq_handle = FAKE_SRQN};
+	struct ib_uverbs_create_srq_resp resp;
+	struct create_srq t;
+
+	fill_create_srq(&t);
+	assert_int_equal(invoke(IB_USER_VERBS_CMD_CREATE_SRQ, &req, sizeof(req),
+				&resp, sizeof(resp), &t.req, sizeof(t.req),
+				&t.resp, sizeof(t.resp)),
+			 0);
+	assert_int_equal(resp.srq_handle, FAKE_SRQN);
+	assert_int_equal(resp.max_wr, 128);
+	assert_int_equal(INVOKE(IB_USER_VERBS_CMD_DESTROY_SRQ, &destroy, &gone),
+			 0);
+	assert_int_equal(fake.srqs, 0);
 }
 
 TEST(driver_part_of_create_qp_obeys_its_header)
@@ -1199,10 +1370,14 @@ TEST(work_requests_do_not_travel_by_write)
 	struct post send = post_cmd(IB_USER_VERBS_CMD_POST_SEND, FAKE_QPN);
 	struct post srq = post_cmd(IB_USER_VERBS_CMD_POST_SRQ_RECV, 1);
 
-	send.wr_count = 1;
+	send.wr_count = srq.wr_count = 1;
 	assert_int_equal(do_write(&send, 32), -EOPNOTSUPP);
 	assert_int_equal(do_write(&srq, 32), -EOPNOTSUPP);
 	assert_int_equal(fake.sq_rung, 0);
+	assert_int_equal(fake.srq_rung, 0);
+	srq.wr_count = 0;
+	assert_int_equal(do_write(&srq, 32), 32);
+	assert_int_equal(fake.srq_rung, 1);
 }
 
 TEST(write_whose_header_and_length_differ_rings_nothing)
@@ -1287,7 +1462,6 @@ TEST(commands_without_an_operation_are_eopnotsupp)
 		IB_USER_VERBS_CMD_ALLOC_MW,
 		IB_USER_VERBS_CMD_POLL_CQ,
 		IB_USER_VERBS_CMD_ATTACH_MCAST,
-		IB_USER_VERBS_CMD_CREATE_SRQ,
 		IB_USER_VERBS_CMD_OPEN_XRCD,
 		IB_USER_VERBS_CMD_CREATE_XSRQ,
 		IB_USER_VERBS_CMD_OPEN_QP,
@@ -1361,11 +1535,14 @@ TEST(cq_and_qp_can_be_created_by_write_commands_too)
 	assert_int_equal(qp_resp.max_inline_data, 96);
 	assert_int_equal(fake.req.qp.sq_sig_all, 1);
 	qp_req.is_srq = 1;
+	qp_req.srq_handle = FAKE_SRQN;
+	qp.req.rq_log_depth = qp.req.rq_log_stride = 0;
 	assert_int_equal(invoke(IB_USER_VERBS_CMD_CREATE_QP, &qp_req,
 				sizeof(qp_req), &qp_resp, sizeof(qp_resp),
 				&qp.req, sizeof(qp.req), &qp_driver_resp,
 				sizeof(qp_driver_resp)),
-			 EOPNOTSUPP);
+			 0);
+	assert_int_equal(fake.req.qp.srqn, FAKE_SRQN);
 }
 
 #define T(name) cmocka_unit_test_setup(name, setup)
@@ -1406,7 +1583,12 @@ int main(void)
 		T(qp_number_is_its_handle_and_its_memory_is_named),
 		T(qp_is_granted_all_that_its_queues_hold),
 		T(capabilities_that_the_queues_do_not_hold_are_einval),
-		T(other_transports_and_shared_queues_are_not_supported),
+		T(other_transports_are_not_supported),
+		T(qp_with_a_shared_queue_has_none_of_its_own),
+		T(srq_is_created_and_destroyed),
+		T(srq_that_cannot_be_is_refused),
+		T(srq_is_armed_and_asked),
+		T(srq_commands_of_old),
 		T(driver_part_of_create_qp_obeys_its_header),
 		T(qp_whose_answer_cannot_be_written_is_not_created),
 		T(destroyed_qp_reports_the_events_that_were_read),

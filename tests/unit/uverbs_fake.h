@@ -15,6 +15,7 @@
 #define FAKE_PDN 11u
 #define FAKE_CQN 12u
 #define FAKE_QPN 0x4013u
+#define FAKE_SRQN 14u
 #define FAKE_KEY 0x1401u
 #define FAKE_CHANNEL 15u
 #define FAKE_CHANNEL_FD 1000
@@ -27,8 +28,8 @@ static struct fake {
 	struct rnic_port_info port;
 	int err; /* what the next call returns */
 	int calls;
-	int pds, mrs, cqs, qps, fds;
-	uint32_t sq_rung, rq_rung, armed;
+	int pds, mrs, cqs, srqs, qps, fds;
+	uint32_t sq_rung, rq_rung, srq_rung, armed;
 	int locked;
 	uint32_t unread; /* events that drop_events finds */
 	int drop_fd[2];
@@ -51,6 +52,12 @@ static uint32_t fake_object(uint32_t op)
 		return FAKE_CQN;
 	case SFNIC_DESTROY_CQ:
 		fake.cqs--;
+		return 0;
+	case SFNIC_CREATE_SRQ:
+		fake.srqs++;
+		return FAKE_SRQN;
+	case SFNIC_DESTROY_SRQ:
+		fake.srqs--;
 		return 0;
 	case SFNIC_CREATE_QP:
 		fake.qps++;
@@ -166,6 +173,11 @@ static void fake_rq_ring(uint32_t qpn)
 	fake.rq_rung = qpn;
 }
 
+static void fake_srq_ring(uint32_t srqn)
+{
+	fake.srq_rung = srqn;
+}
+
 static void fake_cq_arm(uint32_t cqn)
 {
 	fake.armed = cqn;
@@ -207,6 +219,7 @@ static const struct uverbs_ops fake_ops = {
 	.dereg_mr = fake_dereg_mr,
 	.sq_ring = fake_sq_ring,
 	.rq_ring = fake_rq_ring,
+	.srq_ring = fake_srq_ring,
 	.cq_arm = fake_cq_arm,
 	.device_info = fake_device_info,
 	.port_info = fake_port_info,
@@ -242,6 +255,21 @@ static inline void fake_expect_qp(void)
 		.doorbells = 0x5010000,
 		.sq_start = 64,
 		.rq_start = 0,
+	};
+}
+
+static inline void fake_expect_srq(void)
+{
+	fake.rsp.srq.mem = (struct rnic_srq_mem){
+		.ring = 0x6000000,
+		.ring_len = 0x2000,
+		.doorbell = 0x6010000,
+	};
+	fake.rsp.srq.attr = (struct rnic_srq_attr){
+		.log_depth = 7,
+		.log_stride = 6,
+		.limit = 5,
+		.user_handle = 0x5299,
 	};
 }
 

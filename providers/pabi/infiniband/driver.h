@@ -52,6 +52,14 @@ struct verbs_qp {
 	struct verbs_xrcd *xrcd;
 };
 
+struct verbs_srq {
+	struct ibv_srq srq;
+	enum ibv_srq_type srq_type;
+	struct verbs_xrcd *xrcd;
+	struct ibv_cq *cq;
+	uint32_t srq_num;
+};
+
 struct verbs_cq {
 	union {
 		struct ibv_cq cq;
@@ -383,6 +391,18 @@ int ibv_cmd_resize_cq(struct ibv_cq *cq, int cqe, struct ibv_resize_cq *cmd,
 int ibv_cmd_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int ibv_cmd_destroy_cq(struct ibv_cq *cq);
 
+int ibv_cmd_create_srq_ex(struct ibv_context *context, struct verbs_srq *srq,
+			  struct ibv_srq_init_attr_ex *attr_ex,
+			  struct ibv_create_xsrq *cmd, size_t cmd_size,
+			  struct ib_uverbs_create_srq_resp *resp,
+			  size_t resp_size);
+int ibv_cmd_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr,
+		       int srq_attr_mask, struct ibv_modify_srq *cmd,
+		       size_t cmd_size);
+int ibv_cmd_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr,
+		      struct ibv_query_srq *cmd, size_t cmd_size);
+int ibv_cmd_destroy_srq(struct ibv_srq *srq);
+
 int ibv_cmd_create_qp_ex(struct ibv_context *context, struct verbs_qp *qp,
 			 struct ibv_qp_init_attr_ex *attr,
 			 struct ibv_create_qp *cmd, size_t cmd_size,
@@ -466,18 +486,24 @@ SF_PABI_AT(verbs_context_ops, create_cq, 15 * 8);
 SF_PABI_AT(verbs_context_ops, create_cq_ex, 16 * 8);
 SF_PABI_AT(verbs_context_ops, create_qp, 19 * 8);
 SF_PABI_AT(verbs_context_ops, create_qp_ex, 20 * 8);
+SF_PABI_AT(verbs_context_ops, create_srq, 22 * 8);
+SF_PABI_AT(verbs_context_ops, create_srq_ex, 23 * 8);
 SF_PABI_AT(verbs_context_ops, dealloc_pd, 26 * 8);
 SF_PABI_AT(verbs_context_ops, dereg_mr, 28 * 8);
 SF_PABI_AT(verbs_context_ops, destroy_cq, 31 * 8);
 SF_PABI_AT(verbs_context_ops, destroy_qp, 34 * 8);
+SF_PABI_AT(verbs_context_ops, destroy_srq, 36 * 8);
 SF_PABI_AT(verbs_context_ops, free_context, 39 * 8);
 SF_PABI_AT(verbs_context_ops, modify_qp, 47 * 8);
+SF_PABI_AT(verbs_context_ops, modify_srq, 49 * 8);
 SF_PABI_AT(verbs_context_ops, poll_cq, 53 * 8);
 SF_PABI_AT(verbs_context_ops, post_recv, 54 * 8);
 SF_PABI_AT(verbs_context_ops, post_send, 55 * 8);
+SF_PABI_AT(verbs_context_ops, post_srq_recv, 57 * 8);
 SF_PABI_AT(verbs_context_ops, query_device_ex, 58 * 8);
 SF_PABI_AT(verbs_context_ops, query_port, 60 * 8);
 SF_PABI_AT(verbs_context_ops, query_qp, 61 * 8);
+SF_PABI_AT(verbs_context_ops, query_srq, 64 * 8);
 SF_PABI_AT(verbs_context_ops, reg_mr, 68 * 8);
 SF_PABI_AT(verbs_context_ops, req_notify_cq, 69 * 8);
 SF_PABI_AT(verbs_context_ops, resize_cq, 71 * 8);
@@ -495,6 +521,12 @@ SF_PABI_SIZE(verbs_mr, 56);
 SF_PABI_AT(verbs_mr, mr_type, 48);
 SF_PABI_AT(verbs_mr, access, 52);
 SF_PABI_SIZE(verbs_xrcd, 16);
+SF_PABI_SIZE(ibv_srq, 128);
+SF_PABI_SIZE(verbs_srq, 160);
+SF_PABI_AT(verbs_srq, srq_type, 128);
+SF_PABI_AT(verbs_srq, xrcd, 136);
+SF_PABI_AT(verbs_srq, cq, 144);
+SF_PABI_AT(verbs_srq, srq_num, 152);
 #endif
 
 #endif

@@ -88,6 +88,11 @@ SF_PABI_WRITE(IB_USER_VERBS_CMD_REG_MR, reg_mr);
 SF_PABI_WRITE(IB_USER_VERBS_CMD_RESIZE_CQ, resize_cq);
 SF_PABI_WRITE(IB_USER_VERBS_CMD_CREATE_QP, create_qp);
 SF_PABI_WRITE(IB_USER_VERBS_CMD_QUERY_QP, query_qp);
+SF_PABI_WRITE(IB_USER_VERBS_CMD_QUERY_SRQ, query_srq);
+SF_PABI_CMD(IB_USER_VERBS_CMD_CREATE_XSRQ, ibv_create_xsrq, ib_uverbs_cmd_hdr,
+	    ib_uverbs_create_xsrq, ib_uverbs_create_srq_resp, 4);
+SF_PABI_CMD(IB_USER_VERBS_CMD_MODIFY_SRQ, ibv_modify_srq, ib_uverbs_cmd_hdr,
+	    ib_uverbs_modify_srq, empty, 4);
 SF_PABI_CMD(IB_USER_VERBS_CMD_MODIFY_QP, ibv_modify_qp, ib_uverbs_cmd_hdr,
 	    ib_uverbs_modify_qp, empty, 4);
 SF_PABI_WRITE_EX(IB_USER_VERBS_EX_CMD_CREATE_CQ, create_cq);
@@ -100,6 +105,9 @@ static_assert(sizeof(struct ibv_reg_mr) == 48, "");
 static_assert(sizeof(struct ibv_resize_cq) == 24, "");
 static_assert(sizeof(struct ibv_create_qp) == 64, "");
 static_assert(sizeof(struct ibv_query_qp) == 24, "");
+static_assert(sizeof(struct ibv_create_xsrq) == 56, "");
+static_assert(sizeof(struct ibv_query_srq) == 24, "");
+static_assert(sizeof(struct ibv_modify_srq) == 24, "");
 static_assert(sizeof(struct ibv_modify_qp) == 120, "");
 static_assert(sizeof(struct ibv_create_cq_ex) == 56, "");
 static_assert(sizeof(struct ib_uverbs_get_context_resp) == 8, "");
@@ -107,6 +115,7 @@ static_assert(sizeof(struct ib_uverbs_alloc_pd_resp) == 4, "");
 static_assert(sizeof(struct ib_uverbs_reg_mr_resp) == 12, "");
 static_assert(sizeof(struct ib_uverbs_resize_cq_resp) == 8, "");
 static_assert(sizeof(struct ib_uverbs_create_qp_resp) == 32, "");
+static_assert(sizeof(struct ib_uverbs_create_srq_resp) == 16, "");
 static_assert(sizeof(struct ib_uverbs_ex_create_cq_resp) == 16, "");
 static_assert(sizeof(struct ib_uverbs_ex_query_device_resp) == 304, "");
 

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Shared receive queues. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include <util/util.h>
+
+#include "wqe.h"
+
+#define SF_SRQ_SUPPORTED_MASK (IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD)
+
+/* ------------------------------------------------------------------------
+ * Create
+ */
+
+static int sf_check_srq_attr(const struct sf_context *ctx,
+			     const struct ibv_srq_init_attr_ex *attr)
+{
+	if (!check_comp_mask(attr->comp_mask, SF_SRQ_SUPPORTED_MASK))
+		return EOPNOTSUPP;
+	if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) &&
+	    attr->srq_type != IBV_SRQT_BASIC)
+		return EOPNOTSUPP;
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd)
+		return EINVAL;
+	if (!attr->attr.max_wr ||
+	    attr->attr.max_wr > 1U << ctx->max_log_depth ||
+	    attr->attr.max_sge > SF_MAX_RECV_SGE)
+		return EINVAL;
+	return 0;
+}
+
+static size_t sf_srq_ring_size(const struct sf_srq *srq)
+{
+	return (size_t)1 << (srq->log_depth + srq->log_stride);
+}
+
+static int sf_init_cookies(struct sf_srq *srq)
+{
+	uint32_t n = 1U << srq->log_depth, i;
+
+	srq->wr_ids = calloc(n, sizeof(*srq->wr_ids));
+	srq->next_free = calloc(n, sizeof(*srq->next_free));
+	if (!srq->wr_ids || !srq->next_free)
+		return ENOMEM;
+	for (i = 0; i < n; i++)
+		srq->next_free[i] = i + 1;
+	srq->next_free[n - 1] = SF_SRQ_NONE;
+	return 0;
+}
+
+static void sf_free_srq(struct sf_srq *srq)
+{
+	free(srq->next_free);
+	free(srq->wr_ids);
+	free(srq);
+}
+
+static struct sf_srq *sf_new_srq(const struct sf_context *ctx,
+				 const struct ibv_srq_attr *attr)
+{
+	struct sf_srq *srq = calloc(1, sizeof(*srq));
+
+	if (!srq)
+		return NULL;
+	srq->log_depth = sf_log2_up(attr->max_wr);
+	srq->log_stride = sf_recv_log_stride(attr->max_sge);
+	srq->max_sge = sf_recv_max_sge(srq->log_stride);
+	srq->needs_notify = ctx->srq_notify;
+	if (sf_init_cookies(srq)) {
+		sf_free_srq(srq);
+		return NULL;
+	}
+	return srq;
+}
+
+static void sf_unmap_srq(struct sf_context *ctx, struct sf_srq *srq)
+{
+	sf_unmap_region(ctx, &srq->doorbell_view);
+	sf_unmap_region(ctx, &srq->ring_view);
+}
+
+static int sf_map_srq(struct sf_context *ctx, struct sf_srq *srq,
+		      const struct scalefabric_create_srq_resp *resp)
+{
+	int err;
+
+	err = sf_map_region(ctx, &resp->ring, sf_srq_ring_size(srq),
+			    &srq->ring_view);
+	if (!err)
+		err = sf_map_region(ctx, &resp->doorbell,
+				    sizeof(struct sf_doorbell),
+				    &srq->doorbell_view);
+	if (err)
+		sf_unmap_srq(ctx, srq);
+	return err;
+}
+
+static int sf_cmd_create_srq(struct sf_context *ctx, struct sf_srq *srq,
+			     const struct ibv_srq_init_attr_ex *attr)
+{
+	struct ibv_srq_init_attr_ex core_attr = *attr;
+	struct sf_create_srq_resp resp = {};
+	struct sf_create_srq cmd = {};
+	int err;
+
+	core_attr.attr.max_wr = 1U << srq->log_depth;
+	core_attr.attr.max_sge = srq->max_sge;
+	cmd.drv_payload.ring.fd = -1;
+	cmd.drv_payload.log_depth = srq->log_depth;
+	cmd.drv_payload.log_stride = srq->log_stride;
+	err = ibv_cmd_create_srq_ex(&ctx->vctx.context, &srq->vsrq, &core_attr,
+				    &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
+				    sizeof(resp));
+	if (err)
+		return err;
+
+	err = sf_map_srq(ctx, srq, &resp.drv_payload);
+	if (err) {
+		ibv_cmd_destroy_srq(&srq->vsrq.srq);
+		return err;
+	}
+	srq->ring = srq->ring_view.addr;
+	srq->doorbell = srq->doorbell_view.addr;
+	srq->head = resp.drv_payload.start;
+	sf_init_notify(&srq->notify, srq->vsrq.srq.handle,
+		       IB_USER_VERBS_CMD_POST_SRQ_RECV,
+		       sizeof(struct ib_uverbs_recv_wr));
+	return 0;
+}
+
+struct ibv_srq *sf_create_srq_ex(struct ibv_context *context,
+				 struct ibv_srq_init_attr_ex *attr)
+{
+	struct sf_context *ctx = to_sf_context(context);
+	struct sf_srq *srq;
+	int err;
+
+	err = sf_check_srq_attr(ctx, attr);
+	if (err)
+		goto err_check;
+	srq = sf_new_srq(ctx, &attr->attr);
+	if (!srq) {
+		err = ENOMEM;
+		goto err_check;
+	}
+	err = sf_lock_init(&srq->lock, true);
+	if (err)
+		goto err_new;
+	err = sf_cmd_create_srq(ctx, srq, attr);
+	if (err)
+		goto err_lock;
+
+	attr->attr.max_wr = 1U << srq->log_depth;
+	attr->attr.max_sge = srq->max_sge;
+	return &srq->vsrq.srq;
+
+err_lock:
+	sf_lock_destroy(&srq->lock);
+err_new:
+	sf_free_srq(srq);
+err_check:
+	errno = err;
+	return NULL;
+}
+
+struct ibv_srq *sf_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+	struct ibv_srq_init_attr_ex ex = {
+		.srq_context = attr->srq_context,
+		.attr = attr->attr,
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+		.srq_type = IBV_SRQT_BASIC,
+		.pd = pd,
+	};
+	struct ibv_srq *srq = sf_create_srq_ex(pd->context, &ex);
+
+	if (srq)
+		attr->attr = ex.attr;
+	return srq;
+}
+
+/* ------------------------------------------------------------------------
+ * Modify, query, destroy
+ */
+
+int sf_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int attr_mask)
+{
+	struct ibv_modify_srq cmd = {};
+
+	return ibv_cmd_modify_srq(srq, attr, attr_mask, &cmd, sizeof(cmd));
+}
+
+int sf_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
+{
+	struct ibv_query_srq cmd = {};
+
+	return ibv_cmd_query_srq(srq, attr, &cmd, sizeof(cmd));
+}
+
+int sf_destroy_srq(struct ibv_srq *ibsrq)
+{
+	struct sf_context *ctx = to_sf_context(ibsrq->context);
+	struct sf_srq *srq = to_sf_srq(ibsrq);
+	int err;
+
+	err = ibv_cmd_destroy_srq(ibsrq);
+	if (err)
+		return err;
+
+	sf_unmap_srq(ctx, srq);
+	sf_lock_destroy(&srq->lock);
+	sf_free_srq(srq);
+	return 0;
+}
+
+/* ------------------------------------------------------------------------
+ * Post, and what polling gives back
+ */
+
+static int sf_build_srq_recv(struct sf_srq *srq, uint64_t index,
+			     const struct ibv_recv_wr *wr)
+{
+	uint64_t slot = index & ((1ULL << srq->log_depth) - 1);
+	uint32_t cookie = srq->free;
+
+	if (unlikely(wr->num_sge < 0 || (uint32_t)wr->num_sge > srq->max_sge))
+		return EINVAL;
+	if (unlikely(cookie == SF_SRQ_NONE))
+		return ENOMEM;
+
+	srq->free = srq->next_free[cookie];
+	srq->wr_ids[cookie] = wr->wr_id;
+	sf_put_desc(srq->ring + (slot << srq->log_stride), cookie, wr);
+	return 0;
+}
+
+/* The doorbell is the producer index itself, so it is stored under the lock. */
+int sf_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
+		     struct ibv_recv_wr **bad_wr)
+{
+	struct sf_srq *srq = to_sf_srq(ibsrq);
+	bool posted;
+	uint64_t end;
+	int err = 0;
+
+	sf_lock(&srq->lock);
+	for (end = srq->head; wr; wr = wr->next, end++) {
+		err = sf_build_srq_recv(srq, end, wr);
+		if (unlikely(err)) {
+			*bad_wr = wr;
+			break;
+		}
+	}
+	posted = end != srq->head;
+	if (likely(posted)) {
+		srq->head = end;
+		sf_ring(srq->doorbell, end);
+	}
+	sf_unlock(&srq->lock);
+
+	if (posted && srq->needs_notify)
+		sf_notify_device(ibsrq->context, &srq->notify);
+	return err;
+}
+
+bool sf_srq_retire(struct sf_srq *srq, uint32_t cookie, uint64_t *wr_id)
+{
+	if (unlikely(cookie >= 1U << srq->log_depth))
+		return false;
+
+	sf_lock(&srq->lock);
+	*wr_id = srq->wr_ids[cookie];
+	srq->next_free[cookie] = srq->free;
+	srq->free = cookie;
+	sf_unlock(&srq->lock);
+	return true;
+}

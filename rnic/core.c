@@ -359,9 +359,17 @@ bool rnic_ctx_reap(struct rnic *r, uint32_t ctx)
 	int err = 0;
 	uint32_t i, n;
 
-	for (i = 0; i < r->sh->qps.high; i++)
-		if (r->sh->qp[i].qpn && r->sh->qp[i].ctx == ctx)
-			err |= rnic_qp_destroy(r, ctx, r->sh->qp[i].qpn, &n);
+	for (i = 0; i < r->sh->qps.high; i++) {
+		struct rnic_qp *qp = &r->sh->qp[i];
+
+		if (!qp->qpn || qp->ctx != ctx)
+			continue;
+		rnic_mcast_leave(r, qp);
+		err |= rnic_qp_destroy(r, ctx, qp->qpn, &n);
+	}
+	for (i = 0; i < r->sh->ahs.high; i++)
+		if (r->sh->ah[i].live && r->sh->ah[i].ctx == ctx)
+			err |= rnic_ah_destroy(r, ctx, r->sh->ah[i].last);
 	for (i = 0; i < r->sh->srqs.high; i++)
 		if (r->sh->srq[i].live && r->sh->srq[i].ctx == ctx)
 			err |= rnic_srq_destroy(r, ctx, i, &n);
@@ -704,6 +712,8 @@ void rnic_count_objects(const struct rnic *r, uint32_t dev,
 			   sh->pd[sh->mr[i].pdn % RNIC_MAX_PD].dev == dev);
 	for (i = 0; i < sh->cqs.high && i < RNIC_MAX_CQ; i++)
 		n->cqs += sh->cq[i].live && (dev == ~0u || sh->cq[i].dev == dev);
+	for (i = 0; i < sh->ahs.high && i < RNIC_MAX_AH; i++)
+		n->ahs += sh->ah[i].live && (dev == ~0u || sh->ah[i].dev == dev);
 	for (i = 0; i < sh->srqs.high && i < RNIC_MAX_SRQ; i++)
 		n->srqs += sh->srq[i].live &&
 			   (dev == ~0u || sh->srq[i].dev == dev);

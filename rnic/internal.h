@@ -32,8 +32,9 @@ static inline void rnic_fence_after_unlock(void)
 
 /* ---- one call into the data path ------------------------------------ */
 
-#define RNIC_CALL_EVENTS 24
-#define RNIC_CALL_KICKS 8
+/* A request to a multicast group can cause something at every member. */
+#define RNIC_CALL_EVENTS (16 + 4 * RNIC_MAX_MCAST_ATTACH)
+#define RNIC_CALL_KICKS (8 + RNIC_MAX_MCAST_ATTACH)
 
 /*
  * What a call has found out and does when it holds no lock: events to raise,
@@ -60,8 +61,7 @@ void rnic_call_flush_qp(struct rnic_call *call, struct rnic_qp *qp);
 /* Room for what one work request can cause? */
 static inline bool rnic_call_crowded(const struct rnic_call *call)
 {
-	return call->events > RNIC_CALL_EVENTS - 8 ||
-	       call->kicks > RNIC_CALL_KICKS - 3;
+	return call->events > 8 || call->kicks > 5;
 }
 
 /* ---- arena ---------------------------------------------------------- */
@@ -120,6 +120,31 @@ static inline int32_t rnic_psn_diff(uint32_t a, uint32_t b)
 {
 	return (int32_t)((a - b) << 8) >> 8;
 }
+
+/* Are requests answered? */
+static inline bool rnic_reliable(const struct rnic_qp *qp)
+{
+	return likely(qp->init.type == RNIC_QPT_RC);
+}
+
+/* Bytes of a GRH at the head of a datagram's receive buffer. */
+#define RNIC_GRH 40u
+#define RNIC_MULTICAST_QPN 0xffffffu
+
+/*
+ * What a datagram's address handle says, as of one moment.  False and why:
+ * no such handle, or not of this QP's protection domain.
+ */
+bool rnic_ah_get(const struct rnic *r, const struct rnic_qp *qp, uint32_t ah,
+		 struct rnic_ah *copy, uint32_t *syndrome);
+/* Devices that have the address, as a bit mask. */
+uint32_t rnic_av_devices(const struct rnic *r, const struct rnic_av *av);
+bool rnic_av_ok(const struct rnic *r, uint32_t dev, const struct rnic_av *av);
+/* The member of @ah's group at or after *@it; NULL: no more. */
+struct rnic_qp *rnic_mcast_next(const struct rnic *r, const struct rnic_ah *ah,
+				uint32_t *it);
+/* All groups, for a QP that goes. */
+void rnic_mcast_leave(struct rnic *r, struct rnic_qp *qp);
 
 /* ---- memory --------------------------------------------------------- */
 
@@ -202,6 +227,7 @@ enum rnic_packet_flags {
 	RNIC_PKT_LAST = 1 << 1,
 	RNIC_PKT_IMM = 1 << 2,
 	RNIC_PKT_SOLICITED = 1 << 3,
+	RNIC_PKT_UNRELIABLE = 1 << 4, /* nobody answers */
 };
 
 /* AETH syndromes (IBTA vol. 1, 9.7.5.2.1). */
@@ -230,6 +256,7 @@ struct rnic_packet {
 	uint64_t va;
 	uint32_t len; /* payload bytes here; READ: bytes wanted */
 	uint32_t dma_len; /* WRITE, first: bytes of the whole message */
+	const struct rnic_ah *ah; /* datagrams: where to; rkey is the Q_Key */
 	uint64_t arg0, arg1; /* atomics: swap or add, compare; answer: old */
 	const struct rnic_sgl *payload;
 	uint64_t payload_off;
@@ -286,6 +313,8 @@ bool rnic_sq_drained(const struct rnic_qp *qp);
 /* The same, and nothing waits to be sent again. */
 bool rnic_sq_idle(const struct rnic_qp *qp);
 void rnic_requester_repair(struct rnic *r, struct rnic_qp *qp);
+/* From SQE on: the line has no error any more.  False: somebody stays. */
+bool rnic_requester_resume(struct rnic *r, struct rnic_qp *qp);
 
 /* Flushes the receive queue of a QP in ERR. */
 void rnic_responder_kick(struct rnic_call *call, struct rnic_qp *qp);
@@ -340,6 +369,7 @@ void rnic_srq_repair_events(struct rnic_call *call, uint32_t srqn);
 bool rnic_qp_pass(struct rnic_call *call, struct rnic_qp *qp);
 /* State to ERR, once; queues are flushed when no lock is held. */
 void rnic_qp_fail(struct rnic_call *call, struct rnic_qp *qp, uint32_t event);
+void rnic_sq_fail(struct rnic_call *call, struct rnic_qp *qp);
 
 static inline uint64_t rnic_cq_ring(const struct rnic_cq *cq)
 {

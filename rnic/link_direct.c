@@ -34,6 +34,34 @@ static enum rnic_copy_result direct_answer(struct rnic_reply *reply,
 	return res;
 }
 
+static void deliver(struct rnic_call *call, struct rnic_qp *peer, uint32_t qpn,
+		    const struct rnic_packet *pkt, struct rnic_reply *reply)
+{
+	if (!rnic_responder_lock(call->r, peer))
+		return;
+	if (load_acquire(&peer->qpn) == qpn)
+		rnic_responder_receive(call, peer, pkt, reply);
+	rnic_responder_unlock(call, peer);
+}
+
+/* All that have joined the group are reached, on this host. */
+static void send_datagram(struct rnic_call *call, const struct rnic_packet *pkt,
+			  struct rnic_reply *reply)
+{
+	struct rnic_qp *peer;
+	uint32_t it = 0, n = 0;
+
+	if (pkt->dest_qpn != RNIC_MULTICAST_QPN) {
+		peer = rnic_qp_get(call->r, pkt->dest_qpn);
+		if (peer && pkt->ah->devs & 1u << peer->init.dev)
+			deliver(call, peer, pkt->dest_qpn, pkt, reply);
+		return;
+	}
+	while (n++ < RNIC_MAX_MCAST_ATTACH &&
+	       (peer = rnic_mcast_next(call->r, pkt->ah, &it)))
+		deliver(call, peer, load_relaxed(&peer->qpn), pkt, reply);
+}
+
 static enum rnic_link_result direct_send(struct rnic_call *call,
 					 struct rnic_qp *qp,
 					 const struct rnic_packet *pkt,
@@ -45,15 +73,16 @@ static enum rnic_link_result direct_send(struct rnic_call *call,
 		.request = pkt,
 		.answer = answer,
 	};
-	struct rnic_qp *peer = rnic_qp_get(call->r, pkt->dest_qpn);
+	struct rnic_qp *peer;
 
-	/* Not there, or not where the path leads: nobody hears it. */
-	if (!peer || peer->init.dev != qp->peer_dev ||
-	    !rnic_responder_lock(call->r, peer))
-		return RNIC_LINK_SENT;
-	if (load_acquire(&peer->qpn) == pkt->dest_qpn)
-		rnic_responder_receive(call, peer, pkt, &reply.base);
-	rnic_responder_unlock(call, peer);
+	if (unlikely(pkt->ah)) {
+		send_datagram(call, pkt, &reply.base);
+	} else {
+		/* Not there, or not where the path leads: nobody hears it. */
+		peer = rnic_qp_get(call->r, pkt->dest_qpn);
+		if (peer && peer->init.dev == qp->peer_dev)
+			deliver(call, peer, pkt->dest_qpn, pkt, &reply.base);
+	}
 	return reply.answered ? RNIC_LINK_ANSWERED : RNIC_LINK_SENT;
 }
 

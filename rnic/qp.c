@@ -54,7 +54,69 @@ static const struct transition rc_table[RNIC_ERR + 1][RNIC_ERR + 1] = {
 	},
 };
 
-static bool transition_ok(uint32_t from, uint32_t to, uint32_t mask)
+static const struct transition uc_table[RNIC_ERR + 1][RNIC_ERR + 1] = {
+	[RNIC_RESET] = {
+		[RNIC_INIT] = {true, RNIC_QP_PKEY_INDEX | RNIC_QP_PORT |
+			       RNIC_QP_ACCESS, 0},
+	},
+	[RNIC_INIT] = {
+		[RNIC_INIT] = {true, 0, RNIC_QP_PKEY_INDEX | RNIC_QP_PORT |
+			       RNIC_QP_ACCESS},
+		[RNIC_RTR] = {true, RNIC_QP_AV | RNIC_QP_PATH_MTU |
+			      RNIC_QP_DEST_QPN | RNIC_QP_RQ_PSN,
+			      RNIC_QP_ALT_PATH | RNIC_QP_ACCESS |
+			      RNIC_QP_PKEY_INDEX},
+	},
+	[RNIC_RTR] = {
+		[RNIC_RTS] = {true, RNIC_QP_SQ_PSN,
+			      RNIC_QP_ALT_PATH | RNIC_QP_ACCESS |
+			      RNIC_QP_PATH_MIG_STATE},
+	},
+	[RNIC_RTS] = {
+		[RNIC_RTS] = {true, 0, RNIC_QP_ACCESS | RNIC_QP_ALT_PATH |
+			      RNIC_QP_PATH_MIG_STATE},
+		[RNIC_SQD] = {true, 0, RNIC_QP_EN_SQD_NOTIFY},
+	},
+	[RNIC_SQD] = {
+		[RNIC_RTS] = {true, 0, RNIC_QP_ACCESS | RNIC_QP_ALT_PATH |
+			      RNIC_QP_PATH_MIG_STATE},
+		[RNIC_SQD] = {true, 0, RNIC_QP_AV | RNIC_QP_ALT_PATH |
+			      RNIC_QP_ACCESS | RNIC_QP_PKEY_INDEX |
+			      RNIC_QP_PATH_MIG_STATE},
+	},
+	[RNIC_SQE] = {
+		[RNIC_RTS] = {true, 0, RNIC_QP_ACCESS},
+	},
+};
+
+static const struct transition ud_table[RNIC_ERR + 1][RNIC_ERR + 1] = {
+	[RNIC_RESET] = {
+		[RNIC_INIT] = {true, RNIC_QP_PKEY_INDEX | RNIC_QP_PORT |
+			       RNIC_QP_QKEY, 0},
+	},
+	[RNIC_INIT] = {
+		[RNIC_INIT] = {true, 0, RNIC_QP_PKEY_INDEX | RNIC_QP_PORT |
+			       RNIC_QP_QKEY},
+		[RNIC_RTR] = {true, 0, RNIC_QP_PKEY_INDEX | RNIC_QP_QKEY},
+	},
+	[RNIC_RTR] = {
+		[RNIC_RTS] = {true, RNIC_QP_SQ_PSN, RNIC_QP_QKEY},
+	},
+	[RNIC_RTS] = {
+		[RNIC_RTS] = {true, 0, RNIC_QP_QKEY},
+		[RNIC_SQD] = {true, 0, RNIC_QP_EN_SQD_NOTIFY},
+	},
+	[RNIC_SQD] = {
+		[RNIC_RTS] = {true, 0, RNIC_QP_QKEY},
+		[RNIC_SQD] = {true, 0, RNIC_QP_PKEY_INDEX | RNIC_QP_QKEY},
+	},
+	[RNIC_SQE] = {
+		[RNIC_RTS] = {true, 0, RNIC_QP_QKEY},
+	},
+};
+
+static bool transition_ok(uint32_t type, uint32_t from, uint32_t to,
+			  uint32_t mask)
 {
 	const struct transition *t;
 
@@ -64,7 +126,12 @@ static bool transition_ok(uint32_t from, uint32_t to, uint32_t mask)
 	if (to == RNIC_RESET || to == RNIC_ERR)
 		return !(mask & ~ALWAYS) &&
 		       !(from == RNIC_RESET && to == RNIC_ERR);
-	t = &rc_table[from][to];
+	if (type == RNIC_QPT_UD)
+		t = &ud_table[from][to];
+	else if (type == RNIC_QPT_UC)
+		t = &uc_table[from][to];
+	else
+		t = &rc_table[from][to];
 	return t->allowed && (mask & t->required) == t->required &&
 	       !(mask & ~(ALWAYS | t->required | t->optional));
 }
@@ -80,11 +147,10 @@ static const struct rnic_port *port_of(const struct rnic *r, uint32_t dev,
 	return &r->sh->device[dev].port[port - 1];
 }
 
-static bool av_ok(const struct rnic *r, const struct rnic_qp *qp,
-		  const struct rnic_av *av)
+bool rnic_av_ok(const struct rnic *r, uint32_t dev, const struct rnic_av *av)
 {
 	const struct rnic_port *port =
-		port_of(r, qp->init.dev, av->port_num ? av->port_num : 1);
+		port_of(r, dev, av->port_num ? av->port_num : 1);
 
 	if (!port || av->sl > 15)
 		return false;
@@ -103,9 +169,10 @@ static bool values_ok(const struct rnic *r, const struct rnic_qp *qp,
 		return false;
 	if (mask & RNIC_QP_PKEY_INDEX && a->pkey_index)
 		return false;
-	if (mask & RNIC_QP_AV && !av_ok(r, qp, &a->av))
+	if (mask & RNIC_QP_AV && !rnic_av_ok(r, qp->init.dev, &a->av))
 		return false;
-	if (mask & RNIC_QP_ALT_PATH && !av_ok(r, qp, &a->alt_av))
+	if (mask & RNIC_QP_ALT_PATH &&
+	    !rnic_av_ok(r, qp->init.dev, &a->alt_av))
 		return false;
 	port = port_of(r, qp->init.dev, qp->attr.port_num);
 	if (mask & RNIC_QP_PATH_MTU &&
@@ -174,6 +241,20 @@ static bool port_has(const struct rnic_port *port, const struct rnic_av *av)
 	return false;
 }
 
+uint32_t rnic_av_devices(const struct rnic *r, const struct rnic_av *av)
+{
+	uint32_t dev, port, devs = 0;
+
+	for (dev = 0; dev < r->sh->devices; dev++) {
+		const struct rnic_device *d = &r->sh->device[dev];
+
+		for (port = 0; port < d->info.ports; port++)
+			if (port_has(&d->port[port], av))
+				devs |= 1u << dev;
+	}
+	return devs;
+}
+
 /*
  * Devices may share addresses (two Ethernet devices on one interface): then
  * the one that has the destination QP is meant.
@@ -181,19 +262,11 @@ static bool port_has(const struct rnic_port *port, const struct rnic_av *av)
 static uint32_t resolve(const struct rnic *r, const struct rnic_qp *qp)
 {
 	const struct rnic_qp *peer = rnic_qp_get(r, qp->attr.dest_qpn);
-	uint32_t dev, port, found = ~0u;
+	uint32_t devs = rnic_av_devices(r, &qp->attr.av);
 
-	for (dev = 0; dev < r->sh->devices; dev++) {
-		const struct rnic_device *d = &r->sh->device[dev];
-
-		for (port = 0; port < d->info.ports; port++) {
-			if (!port_has(&d->port[port], &qp->attr.av))
-				continue;
-			if (found == ~0u || (peer && peer->init.dev == dev))
-				found = dev;
-		}
-	}
-	return found;
+	if (peer && devs & 1u << peer->init.dev)
+		return peer->init.dev;
+	return devs ? (uint32_t)__builtin_ctz(devs) : ~0u;
 }
 
 /* ---- create --------------------------------------------------------- */
@@ -305,7 +378,8 @@ int rnic_qp_create(struct rnic *r, uint32_t ctx,
 	uint32_t index, last;
 	int err;
 
-	if (init->type != RNIC_QPT_RC)
+	if (init->type != RNIC_QPT_RC && init->type != RNIC_QPT_UC &&
+	    init->type != RNIC_QPT_UD)
 		return EOPNOTSUPP;
 	if (!init_ok(r, ctx, init))
 		return EINVAL;
@@ -482,11 +556,14 @@ static void enter(struct rnic *r, struct rnic_qp *qp, uint32_t from,
 		  uint32_t to)
 {
 	if (to == RNIC_RTR) {
-		qp->peer_dev = resolve(r, qp);
+		if (qp->init.type != RNIC_QPT_UD)
+			qp->peer_dev = resolve(r, qp);
 		rnic_responder_start(qp, qp->attr.rq_psn);
 	}
 	if (to == RNIC_RTS && from == RNIC_RTR)
 		rnic_requester_start(qp, qp->attr.sq_psn);
+	if (to == RNIC_RTS && from == RNIC_SQE && !rnic_requester_resume(r, qp))
+		return;
 	if (to == RNIC_SQD && from == RNIC_SQD)
 		qp->peer_dev = resolve(r, qp);
 	if (to == RNIC_SQD && from == RNIC_RTS)
@@ -511,7 +588,7 @@ int rnic_qp_modify(struct rnic *r, uint32_t ctx, uint32_t qpn,
 	to = mask & RNIC_QP_STATE ? attr->state : from;
 	if (mask & RNIC_QP_CUR_STATE && attr->cur_state != from)
 		return EINVAL;
-	if (!transition_ok(from, to, mask) || !values_ok(r, qp, attr, mask))
+	if (!transition_ok(qp->init.type, from, to, mask) || !values_ok(r, qp, attr, mask))
 		return EINVAL;
 	if (to == RNIC_RESET)
 		return to_reset(r, qp);
@@ -544,6 +621,8 @@ int rnic_qp_destroy(struct rnic *r, uint32_t ctx, uint32_t qpn,
 
 	if (!qp || qp->ctx != ctx)
 		return EINVAL;
+	if (qp->mcasts)
+		return EBUSY;
 	/* Who looks it up from now on finds nothing; who is inside leaves. */
 	store_release(&qp->state, RNIC_RESET);
 	__atomic_store_n(&qp->qpn, 0, __ATOMIC_SEQ_CST);
@@ -562,6 +641,18 @@ int rnic_qp_destroy(struct rnic *r, uint32_t ctx, uint32_t qpn,
 		r->sh->srq[qp->init.srqn].users--;
 	r->sh->qps.used--;
 	return 0;
+}
+
+/* The send queue of an unreliable QP: receiving goes on (figure 125). */
+void rnic_sq_fail(struct rnic_call *call, struct rnic_qp *qp)
+{
+	uint32_t state = RNIC_RTS;
+
+	if (__atomic_compare_exchange_n(&qp->state, &state, RNIC_SQE, false,
+					__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		rnic_call_flush_qp(call, qp);
+	else
+		rnic_qp_fail(call, qp, RNIC_EVENT_NONE);
 }
 
 /* ---- error ---------------------------------------------------------- */

@@ -18,6 +18,7 @@ struct wqe {
 	uint32_t imm;
 	uint64_t remote_addr;
 	uint64_t arg0, arg1;
+	struct rnic_ah ah; /* datagrams */
 	uint32_t status; /* what is wrong with it */
 	uint32_t syndrome;
 	struct rnic_sgl sgl;
@@ -31,27 +32,31 @@ struct wqe {
 struct op_info {
 	uint8_t packet; /* 0: not an operation of this device */
 	uint8_t flags; /* of the last packet */
-	uint8_t known;
+	uint8_t types; /* bit mask of QP types that have it; 0: unknown */
 	uint8_t reads; /* counts against max_rd_atomic, writes local memory */
 	uint8_t atomic;
 };
 
+#define RC (1 << RNIC_QPT_RC)
+#define UC (1 << RNIC_QPT_UC)
+#define UD (1 << RNIC_QPT_UD)
+
 static const struct op_info op_table[] = {
-	[SF_OP_NOP] = {.known = 1},
-	[SF_OP_SEND] = {.known = 1, .packet = RNIC_PKT_SEND},
-	[SF_OP_SEND_IMM] = {.known = 1,
+	[SF_OP_NOP] = {.types = RC | UC | UD},
+	[SF_OP_SEND] = {.types = RC | UC | UD, .packet = RNIC_PKT_SEND},
+	[SF_OP_SEND_IMM] = {.types = RC | UC | UD,
 			    .packet = RNIC_PKT_SEND,
 			    .flags = RNIC_PKT_IMM},
-	[SF_OP_WRITE] = {.known = 1, .packet = RNIC_PKT_WRITE},
-	[SF_OP_WRITE_IMM] = {.known = 1,
+	[SF_OP_WRITE] = {.types = RC | UC, .packet = RNIC_PKT_WRITE},
+	[SF_OP_WRITE_IMM] = {.types = RC | UC,
 			     .packet = RNIC_PKT_WRITE,
 			     .flags = RNIC_PKT_IMM},
-	[SF_OP_READ] = {.known = 1, .packet = RNIC_PKT_READ, .reads = 1},
-	[SF_OP_ATOMIC_CAS] = {.known = 1,
+	[SF_OP_READ] = {.types = RC, .packet = RNIC_PKT_READ, .reads = 1},
+	[SF_OP_ATOMIC_CAS] = {.types = RC,
 			      .packet = RNIC_PKT_CAS,
 			      .reads = 1,
 			      .atomic = 1},
-	[SF_OP_ATOMIC_FADD] = {.known = 1,
+	[SF_OP_ATOMIC_FADD] = {.types = RC,
 			       .packet = RNIC_PKT_FADD,
 			       .reads = 1,
 			       .atomic = 1},
@@ -70,6 +75,14 @@ static const struct op_info *op_info(uint32_t opcode)
 #define FLAGS_SUPPORTED                                                        \
 	(SF_WQE_SIGNALED | SF_WQE_FENCE | SF_WQE_SOLICITED | SF_WQE_INLINE |   \
 	 SF_WQE_NOFETCH)
+
+/* Is all that is posted flushed? */
+static bool sq_dead(const struct rnic_qp *qp)
+{
+	uint32_t state = load_acquire(&qp->state);
+
+	return state == RNIC_ERR || state == RNIC_SQE;
+}
 
 static struct rnic_position *una(struct rnic_requester *req)
 {
@@ -184,6 +197,32 @@ static void wqe_data(const struct rnic *r, const struct rnic_qp *qp,
 		wqe_bad(w, SF_ST_LOC_LEN_ERR, SF_SYN_LENGTH);
 }
 
+static uint32_t port_mtu(const struct rnic *r, const struct rnic_qp *qp)
+{
+	const struct rnic_device *dev = &r->sh->device[qp->init.dev];
+	uint32_t port = qp->attr.port_num ? qp->attr.port_num - 1u : 0;
+
+	return rnic_mtu_bytes(dev->port[port % RNIC_MAX_PORTS].info.mtu);
+}
+
+/* A datagram is one packet, and its address comes with it. */
+static void wqe_datagram(const struct rnic *r, const struct rnic_qp *qp,
+			 struct wqe *w, const struct op_info *op)
+{
+	uint32_t syndrome;
+
+	if (!op->packet)
+		return;
+	if (w->sgl.total > port_mtu(r, qp))
+		wqe_bad(w, SF_ST_LOC_LEN_ERR, SF_SYN_LENGTH);
+	else if (!rnic_ah_get(r, qp, (uint32_t)w->remote_addr, &w->ah,
+			      &syndrome))
+		wqe_bad(w, SF_ST_LOC_QP_OP_ERR, syndrome);
+	/* IBTA vol. 1, 10.2.5: the QP's own instead of a privileged one. */
+	if (w->rkey & 1u << 31)
+		w->rkey = qp->attr.qkey;
+}
+
 /* Bytes of the slot that may matter, rounded up to lines. */
 static uint32_t wqe_used(uint32_t flags, uint32_t n_sge, uint32_t inline_len)
 {
@@ -225,11 +264,13 @@ static bool wqe_load(const struct rnic *r, const struct rnic_qp *qp,
 	w->arg1 = w->slot.head.arg1;
 
 	op = op_info(w->opcode);
-	if (unlikely(!op->known || w->flags & ~FLAGS_SUPPORTED ||
+	if (unlikely(!(op->types & 1u << qp->init.type) || w->flags & ~FLAGS_SUPPORTED ||
 		     (w->flags & SF_WQE_NOFETCH && (!op->atomic || n_sge))))
 		wqe_bad(w, SF_ST_LOC_QP_OP_ERR, SF_SYN_OPCODE);
 	else
 		wqe_data(r, qp, w, op, n_sge);
+	if (qp->init.type == RNIC_QPT_UD && !w->status)
+		wqe_datagram(r, qp, w, op);
 	if (unlikely(op->reads && !qp->attr.max_rd_atomic))
 		wqe_bad(w, SF_ST_LOC_QP_OP_ERR, SF_SYN_DEPTH);
 	return true;
@@ -241,7 +282,8 @@ static uint32_t wqe_packets(const struct rnic_qp *qp, const struct wqe *w)
 
 	if (!op_info(w->opcode)->packet)
 		return 0;
-	if (op_info(w->opcode)->atomic || !w->sgl.total)
+	if (op_info(w->opcode)->atomic || !w->sgl.total ||
+	    qp->init.type == RNIC_QPT_UD)
 		return 1;
 	return (w->sgl.total + mtu - 1) / mtu;
 }
@@ -320,7 +362,11 @@ static void fail(struct rnic_call *call, struct rnic_qp *qp, uint32_t status,
 	qp->req.counters.req_cqe_error++;
 	if (status == SF_ST_REM_ACCESS_ERR)
 		qp->req.counters.req_remote_access_errors++;
-	rnic_qp_fail(call, qp, RNIC_EVENT_NONE); /* the CQE tells it */
+	/* The CQE tells it. */
+	if (rnic_reliable(qp))
+		rnic_qp_fail(call, qp, RNIC_EVENT_NONE);
+	else
+		rnic_sq_fail(call, qp);
 }
 
 /* ---- flushing (IBTA vol. 1, 10.3.1.5) ------------------------------- */
@@ -578,7 +624,7 @@ static bool place(struct rnic_call *call, struct rnic_qp *qp,
 /* complete() said no: its CQE is due, unless the QP is lost. */
 static void complete_later(struct rnic_call *call, struct rnic_qp *qp)
 {
-	if (load_relaxed(&qp->state) != RNIC_ERR)
+	if (!sq_dead(qp))
 		wait_until(call, qp, RNIC_WAIT_CQE, 1000000);
 }
 
@@ -669,6 +715,13 @@ static void build_packet(const struct rnic_qp *qp, const struct wqe *w,
 		.len = len,
 		.dma_len = w->sgl.total,
 	};
+	if (!rnic_reliable(qp))
+		pkt->flags |= RNIC_PKT_UNRELIABLE;
+	if (qp->init.type == RNIC_QPT_UD) {
+		pkt->dest_qpn = w->remote_addr >> 32 & RNIC_QPN_MASK;
+		pkt->npkts = 1;
+		pkt->ah = &w->ah;
+	}
 	if (!qp->req.cur_off)
 		pkt->flags |= RNIC_PKT_FIRST;
 	if (len == left) {
@@ -717,6 +770,14 @@ static bool send_packet(struct rnic_call *call, struct rnic_qp *qp,
 		req->counters.xmit_bytes += pkt.len;
 	req->counters.xmit_packets += pkt.payload ? pkt.npkts : 1;
 
+	if (unlikely(!rnic_reliable(qp))) {
+		/* Sent is done, unless our own memory failed. */
+		if (link->send(call, qp, &pkt, &answer) != RNIC_LINK_ANSWERED)
+			answer = (struct rnic_packet){
+				.op = RNIC_PKT_ACK,
+				.psn = rnic_psn_add(pkt.psn, pkt.npkts - 1)};
+		return treat_answer(call, qp, &answer, w, first);
+	}
 	if (link->send(call, qp, &pkt, &answer) == RNIC_LINK_ANSWERED) {
 		if (answer.op == RNIC_PKT_READ_RESPONSE) {
 			req->counters.rcv_bytes += pkt.len;
@@ -817,7 +878,7 @@ static bool run(struct rnic_call *call, struct rnic_qp *qp)
 		store_release(&req->drained, RNIC_EVENT_SQ_DRAINED | RNIC_DUE);
 		rnic_qp_event(call, qp, RNIC_EVENT_SQ_DRAINED);
 	}
-	if (load_acquire(&qp->state) == RNIC_ERR) {
+	if (sq_dead(qp)) {
 		if (!flush(call, qp))
 			wait_until(call, qp, RNIC_WAIT_ACK, 1000000);
 		else
@@ -833,7 +894,7 @@ static void check_wait(struct rnic_call *call, struct rnic_qp *qp,
 	struct rnic_requester *req = &qp->req;
 	struct wqe w;
 
-	if (req->wait == RNIC_WAIT_NONE || load_acquire(&qp->state) == RNIC_ERR)
+	if (req->wait == RNIC_WAIT_NONE || sq_dead(qp))
 		return;
 	if (req->wait == RNIC_WAIT_RNR && mark & RNIC_MARK_RNR_OVER) {
 		req->wait = RNIC_WAIT_NONE;
@@ -960,6 +1021,21 @@ void rnic_requester_reset(struct rnic *r, struct rnic_qp *qp, uint64_t start)
 	store_release(&line->word, start);
 }
 
+bool rnic_requester_resume(struct rnic *r, struct rnic_qp *qp)
+{
+	struct rnic_requester *req = &qp->req;
+
+	if (!rnic_requester_lock(r, qp))
+		return false;
+	req->failed = 0;
+	go_back(req);
+	if (send_line(r, qp))
+		send_line(r, qp)->failed = SF_LINE_NO_FAILED;
+	line_store(r, qp, una(req)->index);
+	r->ops->unlock(r->host, &req->lock);
+	return true;
+}
+
 void rnic_requester_start(struct rnic_qp *qp, uint32_t psn)
 {
 	una_move(&qp->req, una(&qp->req)->index, psn & RNIC_PSN_MASK);
@@ -997,7 +1073,7 @@ void rnic_requester_repair(struct rnic *r, struct rnic_qp *qp)
 		req->fail_status = 0;
 	}
 	/* It failed, but nobody knows: it is sent again. */
-	if (load_acquire(&qp->state) != RNIC_ERR)
+	if (!sq_dead(qp))
 		req->fail_status = 0;
 	store_release(&req->intent.set, 0);
 	line_repair(r, qp);

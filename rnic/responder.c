@@ -29,6 +29,9 @@ static enum rnic_copy_result answer(struct request *q, uint8_t op,
 		.msn = q->qp->resp.msn,
 	};
 
+	/* A fault of the requester's is his own business, told on the way. */
+	if (unlikely(!rnic_reliable(q->qp) && op != RNIC_PKT_LOCAL_FAULT))
+		return RNIC_COPY_OK;
 	return q->reply->send(q->reply, &ans);
 }
 
@@ -52,13 +55,38 @@ static void nak_fatal(struct request *q, uint8_t syndrome, uint32_t event)
 	answer(q, RNIC_PKT_NAK, syndrome, q->pkt->psn);
 }
 
+/* Unreliable: no message is under way, and @psn is the next. */
+static void restart(struct rnic_responder *resp, uint32_t psn)
+{
+	uint64_t sel = (resp->placed_sel & 1) ^ 1;
+	uint64_t msn = resp->msn & RNIC_PSN_MASK;
+
+	resp->placed[sel] = 0;
+	store_release(&resp->progress, psn | sel << 24 | msn << 32 |
+					       (uint64_t)RNIC_PKT_NONE << 56);
+}
+
+/* The rest of the message finds none under way: it is dropped, too. */
+static void drop(struct request *q)
+{
+	restart(&q->qp->resp, rnic_psn_add(q->pkt->psn, q->pkt->npkts));
+}
+
 static void nak_invalid(struct request *q)
 {
+	if (!rnic_reliable(q->qp)) {
+		drop(q);
+		return;
+	}
 	nak_fatal(q, RNIC_AETH_NAK_INVALID, RNIC_EVENT_QP_REQ_ERR);
 }
 
 static void nak_access(struct request *q)
 {
+	if (!rnic_reliable(q->qp)) {
+		drop(q);
+		return;
+	}
 	nak_fatal(q, RNIC_AETH_NAK_ACCESS, RNIC_EVENT_QP_ACCESS_ERR);
 }
 
@@ -150,7 +178,7 @@ static bool need_rqe(struct request *q)
 	if (have_rqe(resp))
 		return true;
 	res = take_rqe(q->call, q->qp);
-	if (unlikely(res == RNIC_TAKE_EMPTY)) {
+	if (unlikely(res == RNIC_TAKE_EMPTY && rnic_reliable(q->qp))) {
 		wait_rqe(q->call->r, q->qp);
 		res = take_rqe(q->call, q->qp);
 		if (res == RNIC_TAKEN)
@@ -162,6 +190,10 @@ static bool need_rqe(struct request *q)
 		return false; /* no answer: the requester comes again */
 	if (res == RNIC_TAKE_GARBAGE) {
 		nak_fatal(q, RNIC_AETH_NAK_OP, RNIC_EVENT_QP_FATAL);
+		return false;
+	}
+	if (!rnic_reliable(q->qp)) {
+		drop(q);
 		return false;
 	}
 	resp->counters.rnr_nak_sent++;
@@ -178,9 +210,11 @@ static enum rnic_push_result recv_cqe(struct rnic_call *call,
 	qp->resp.intent_progress = progress;
 	cqe->wr = qp->resp.rqe_cookie;
 	cqe->qpn = qp->qpn;
-	cqe->src_qpn = qp->attr.dest_qpn;
-	cqe->slid = qp->attr.av.is_global ? 0 : qp->attr.av.dlid;
-	cqe->sl = qp->attr.av.sl;
+	if (qp->init.type != RNIC_QPT_UD) { /* else each says so itself */
+		cqe->src_qpn = qp->attr.dest_qpn;
+		cqe->slid = qp->attr.av.is_global ? 0 : qp->attr.av.dlid;
+		cqe->sl = qp->attr.av.sl;
+	}
 	cqe->pkey_index = qp->attr.pkey_index;
 	return rnic_cq_push(call, qp->init.recv_cqn, cqe, &qp->resp.intent);
 }
@@ -306,6 +340,8 @@ static void fault(struct request *q, enum rnic_copy_result res)
 	}
 	if (q->pkt->op == RNIC_PKT_SEND)
 		rqe_fail(q, SF_ST_LOC_PROT_ERR, SF_SYN_FAULT, RNIC_AETH_NAK_OP);
+	else if (!rnic_reliable(q->qp))
+		drop(q);
 	else
 		nak_fatal(q, RNIC_AETH_NAK_OP, RNIC_EVENT_QP_FATAL);
 }
@@ -361,6 +397,144 @@ static void receive_send(struct request *q)
 	cqe.byte_len = offset + pkt->len;
 	if (deliver(q, &cqe, SF_CQE_RECV))
 		ack(q);
+}
+
+/* ---- datagrams (IBTA vol. 1, 9.8.3) ---------------------------------- */
+
+/* Bytes that follow the GRH: BTH, DETH, immediate, payload, pad, ICRC. */
+static uint32_t grh_payload(const struct rnic_packet *pkt)
+{
+	return 12 + 8 + (pkt->flags & RNIC_PKT_IMM ? 4 : 0) +
+	       ((pkt->len + 3) & ~3u) + 4;
+}
+
+static void put_be16(uint8_t *to, uint32_t v)
+{
+	to[0] = v >> 8;
+	to[1] = v;
+}
+
+static bool is_ipv4(const uint8_t gid[16])
+{
+	static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
+
+	return !memcmp(gid, prefix, sizeof(prefix));
+}
+
+/* RoCE v2 over IPv4: the header is the last 20 bytes of the 40. */
+static void build_ipv4(uint8_t grh[RNIC_GRH], const struct rnic_packet *pkt,
+		       const uint8_t sgid[16])
+{
+	uint8_t *ip = grh + 20;
+	uint32_t sum = 0, i;
+
+	ip[0] = 0x45;
+	ip[1] = pkt->ah->av.traffic_class;
+	put_be16(ip + 2, 20 + 8 + grh_payload(pkt));
+	put_be16(ip + 6, 0x4000); /* do not fragment */
+	ip[8] = pkt->ah->av.hop_limit;
+	ip[9] = 17; /* UDP */
+	memcpy(ip + 12, sgid + 12, 4);
+	memcpy(ip + 16, pkt->ah->av.dgid + 12, 4);
+	for (i = 0; i < 20; i += 2)
+		sum += (uint32_t)ip[i] << 8 | ip[i + 1];
+	sum = (sum & 0xffff) + (sum >> 16);
+	put_be16(ip + 10, ~(sum + (sum >> 16)) & 0xffff);
+}
+
+/* The sender's port. */
+static const struct rnic_port_info *source_port(const struct rnic *r,
+						const struct rnic_ah *ah)
+{
+	return &r->sh->device[ah->dev % RNIC_MAX_DEVICES]
+			.port[(ah->av.port_num - 1u) % RNIC_MAX_PORTS]
+			.info;
+}
+
+/* What comes before the payload in memory; false: it has no GRH. */
+static bool build_grh(const struct rnic *r, const struct rnic_packet *pkt,
+		      uint8_t grh[RNIC_GRH])
+{
+	const struct rnic_av *av = &pkt->ah->av;
+	const struct rnic_port_info *port = source_port(r, pkt->ah);
+	const uint8_t *sgid = port->gid[av->sgid_index % RNIC_MAX_GIDS];
+	bool roce = port->link_layer == RNIC_ETHERNET;
+
+	if (!av->is_global)
+		return false;
+	memset(grh, 0, RNIC_GRH);
+	if (roce && is_ipv4(av->dgid)) {
+		build_ipv4(grh, pkt, sgid);
+		return true;
+	}
+	grh[0] = 0x60 | av->traffic_class >> 4;
+	grh[1] = av->traffic_class << 4 | (av->flow_label >> 16 & 0xf);
+	put_be16(grh + 2, av->flow_label & 0xffff);
+	put_be16(grh + 4, grh_payload(pkt) + (roce ? 8 : 0));
+	grh[6] = roce ? 17 : 0x1b; /* UDP; IBA transport */
+	grh[7] = av->hop_limit;
+	memcpy(grh + 8, sgid, 16);
+	memcpy(grh + 24, av->dgid, 16);
+	return true;
+}
+
+static void datagram_cqe(const struct request *q, bool grh, struct sf_cqe *cqe)
+{
+	const struct rnic_packet *pkt = q->pkt;
+	const struct rnic_av *av = &pkt->ah->av;
+	const struct rnic_port_info *port = source_port(q->call->r, pkt->ah);
+
+	cqe->src_qpn = pkt->src_qpn;
+	cqe->byte_len = RNIC_GRH + pkt->len;
+	cqe->sl = av->sl;
+	if (port->link_layer == RNIC_INFINIBAND) {
+		cqe->slid = port->lid | av->src_path_bits;
+		cqe->path_bits = av->dlid & ((1u << port->lmc) - 1);
+	}
+	cqe->word = sf_cqe_word(0, 0, grh ? SF_CQE_GRH : 0, 0, 0, 0);
+}
+
+static void receive_datagram(struct request *q)
+{
+	const struct rnic_packet *pkt = q->pkt;
+	struct rnic_responder *resp = &q->qp->resp;
+	enum rnic_copy_result res = RNIC_COPY_OK;
+	uint8_t grh[RNIC_GRH];
+	struct sf_cqe cqe = {0};
+	struct rnic_sgl to, raw;
+	uint32_t syndrome;
+	bool has_grh;
+
+	/* A wrong Q_Key is a silent drop. */
+	if (!pkt->ah || pkt->op != RNIC_PKT_SEND ||
+	    pkt->rkey != q->qp->attr.qkey || !need_rqe(q))
+		return;
+	if (!rqe_scatter(q, &to, RNIC_GRH + pkt->len, &syndrome)) {
+		rqe_fail(q, SF_ST_LOC_PROT_ERR, syndrome, RNIC_AETH_NAK_OP);
+		return;
+	}
+	if (RNIC_GRH + pkt->len > to.total) {
+		rqe_fail(q, SF_ST_LOC_LEN_ERR, SF_SYN_LENGTH,
+			 RNIC_AETH_NAK_INVALID);
+		return;
+	}
+	has_grh = build_grh(q->call->r, pkt, grh);
+	if (has_grh) {
+		rnic_sgl_init(&raw);
+		rnic_sgl_add(&raw, NULL, (uintptr_t)grh, RNIC_GRH);
+		res = rnic_sgl_copy(q->call->r, &to, 0, &raw, 0, RNIC_GRH);
+	}
+	if (!res)
+		res = rnic_sgl_copy(q->call->r, &to, RNIC_GRH, pkt->payload,
+				    pkt->payload_off, pkt->len);
+	if (unlikely(res)) {
+		fault(q, res);
+		return;
+	}
+	resp->counters.rcv_bytes += pkt->len;
+	resp->counters.rx_send_requests++;
+	datagram_cqe(q, has_grh, &cqe);
+	deliver(q, &cqe, SF_CQE_RECV);
 }
 
 /* ---- RDMA ----------------------------------------------------------- */
@@ -617,6 +791,29 @@ static void expected(struct request *q)
 	}
 }
 
+/*
+ * A gap ends the message: what is left of it is dropped, and the next first
+ * packet begins another one (IBTA vol. 1, 9.8.2.2).
+ */
+static void receive_unreliable(struct request *q)
+{
+	struct rnic_responder *resp = &q->qp->resp;
+	const struct rnic_packet *pkt = q->pkt;
+
+	if (pkt->flags & RNIC_PKT_FIRST) {
+		if (pkt->psn != resp->epsn || resp->in_message)
+			restart(resp, pkt->psn);
+	} else if (pkt->psn != resp->epsn || resp->in_message != pkt->op) {
+		resp->counters.out_of_sequence++;
+		drop(q);
+		return;
+	}
+	if (pkt->op == RNIC_PKT_SEND)
+		receive_send(q);
+	else if (pkt->op == RNIC_PKT_WRITE)
+		receive_write(q);
+}
+
 static bool may_receive(const struct rnic_qp *qp)
 {
 	uint32_t state = load_acquire(&qp->state);
@@ -632,10 +829,21 @@ void rnic_responder_receive(struct rnic_call *call, struct rnic_qp *qp,
 	struct rnic_responder *resp = &qp->resp;
 	int32_t ahead;
 
-	if (!may_receive(qp) || pkt->src_qpn != qp->attr.dest_qpn ||
-	    !pkt->npkts)
+	if (!may_receive(qp) || !pkt->npkts)
+		return;
+	if (unlikely(qp->init.type == RNIC_QPT_UD)) {
+		resp->counters.rcv_packets++;
+		receive_datagram(&q);
+		return;
+	}
+	if (pkt->src_qpn != qp->attr.dest_qpn ||
+	    !(pkt->flags & RNIC_PKT_UNRELIABLE) != rnic_reliable(qp))
 		return;
 	resp->counters.rcv_packets += pkt->payload ? pkt->npkts : 1;
+	if (unlikely(!rnic_reliable(qp))) {
+		receive_unreliable(&q);
+		return;
+	}
 	resp->counters.xmit_packets++;
 	ahead = rnic_psn_diff(pkt->psn, resp->epsn);
 	if (likely(!ahead)) {

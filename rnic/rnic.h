@@ -31,6 +31,9 @@
 #define RNIC_MAX_MR 65536
 #define RNIC_MAX_PD 4096
 #define RNIC_MAX_SRQ 4096
+#define RNIC_MAX_AH 32768
+#define RNIC_MAX_MCAST 4096 /* attachments of QPs to groups */
+#define RNIC_MAX_MCAST_ATTACH 16 /* of one group */
 #define RNIC_MAX_RD_ATOMIC 16
 #define RNIC_NAME_MAX 32
 
@@ -293,6 +296,11 @@ int rnic_port_add_gid(struct rnic *r, uint32_t dev, uint32_t port,
 int rnic_pd_create(struct rnic *r, uint32_t ctx, uint32_t dev, uint32_t *pdn);
 int rnic_pd_destroy(struct rnic *r, uint32_t ctx, uint32_t pdn);
 
+/* Address handles: @ah is index and tag, as work requests name it. */
+int rnic_ah_create(struct rnic *r, uint32_t ctx, uint32_t dev, uint32_t pdn,
+		   const struct rnic_av *av, uint32_t *ah);
+int rnic_ah_destroy(struct rnic *r, uint32_t ctx, uint32_t ah);
+
 /* A part of a region that lies in the arena. */
 #define RNIC_MR_SEGS 3
 struct rnic_mr_seg {
@@ -401,6 +409,12 @@ int rnic_qp_query(struct rnic *r, uint32_t ctx, uint32_t qpn,
 int rnic_qp_destroy(struct rnic *r, uint32_t ctx, uint32_t qpn,
 		    uint32_t *async_events);
 
+/* Twice is once; detaching what is not attached is EINVAL. */
+int rnic_mcast_attach(struct rnic *r, uint32_t ctx, uint32_t qpn,
+		      const uint8_t mgid[16], uint32_t mlid);
+int rnic_mcast_detach(struct rnic *r, uint32_t ctx, uint32_t qpn,
+		      const uint8_t mgid[16], uint32_t mlid);
+
 /* Destroys the regions of an address space that is gone. */
 void rnic_space_reap(struct rnic *r, uint32_t space);
 /* All queue pairs of @ctx go to ERR and are flushed: the device is lost. */
@@ -508,7 +522,7 @@ struct rnic_qp_info {
 bool rnic_qp_next(const struct rnic *r, uint32_t *it, struct rnic_qp_info *qp);
 
 struct rnic_objects {
-	uint32_t pds, mrs, cqs, srqs, qps;
+	uint32_t pds, mrs, cqs, srqs, qps, ahs;
 };
 
 /* Objects of @dev, or of all devices with ~0. */

@@ -32,7 +32,7 @@ struct rnic_pd {
 	uint32_t live;
 	uint32_t ctx;
 	uint32_t dev;
-	uint32_t users; /* MRs, SRQs and QPs */
+	uint32_t users; /* MRs, AHs, SRQs and QPs */
 };
 
 struct rnic_mr {
@@ -84,6 +84,24 @@ struct rnic_cq {
 	uint32_t async_events;
 	uint32_t lock_made; /* once, for all users of this entry */
 } __attribute__((aligned(RNIC_CACHE_LINE)));
+
+struct rnic_ah {
+	uint32_t handle; /* 0: not valid; stored last, and first at destroy */
+	uint32_t last; /* of the previous user of this entry */
+	uint32_t live;
+	uint32_t pdn;
+	uint32_t ctx;
+	uint32_t dev;
+	uint32_t devs; /* bit mask: devices that have the address */
+	struct rnic_av av;
+};
+
+/* One QP in one multicast group. */
+struct rnic_mcast {
+	uint32_t qpn; /* 0: free */
+	uint32_t mlid;
+	uint8_t mgid[16];
+};
 
 struct rnic_srq {
 	/* identity */
@@ -261,6 +279,7 @@ struct rnic_qp {
 
 	struct rnic_qp_init init;
 	uint32_t recv_pdn; /* of the SRQ, else the QP's own */
+	uint32_t mcasts; /* groups that it is in */
 	struct rnic_qp_attr attr;
 	uint64_t queues_len;
 	uint32_t async_events; /* raised, under resp.lock */
@@ -299,7 +318,7 @@ struct rnic_shared {
 	uint32_t reserved;
 	struct rnic_device device[RNIC_MAX_DEVICES];
 
-	struct rnic_pool pds, mrs, cqs, srqs, qps;
+	struct rnic_pool pds, mrs, cqs, srqs, qps, ahs, mcasts;
 
 	/* Timers: one bit a QP, set before the deadline is published. */
 	uint64_t timer_bits[RNIC_MAX_QP / 64];
@@ -307,6 +326,8 @@ struct rnic_shared {
 	struct rnic_atomic_lock atomic_lock[RNIC_ATOMIC_LOCKS];
 
 	struct rnic_pd pd[RNIC_MAX_PD];
+	struct rnic_ah ah[RNIC_MAX_AH];
+	struct rnic_mcast mcast[RNIC_MAX_MCAST];
 	struct rnic_mr mr[RNIC_MAX_MR];
 	struct rnic_cq cq[RNIC_MAX_CQ];
 	struct rnic_srq srq[RNIC_MAX_SRQ];

@@ -141,6 +141,7 @@ static void explain_enomem(uint32_t op)
 	"all " what " of this fabric are in use: destroy some, or run with " \
 	"`sfnic run --instance NAME` on a second fabric"
 		{SFNIC_CREATE_QP, RNIC_MAX_QP, USED_UP("queue pairs")},
+		{SFNIC_CREATE_AH, RNIC_MAX_AH - 1, USED_UP("address handles")},
 		{SFNIC_CREATE_SRQ, RNIC_MAX_SRQ - 1,
 		 USED_UP("shared receive queues")},
 		{SFNIC_CREATE_CQ, RNIC_MAX_CQ - 1,
@@ -155,7 +156,8 @@ static void explain_enomem(uint32_t op)
 
 	rnic_count_objects(&me.rnic, ~0u, &n);
 	for (i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
-		const uint32_t used[] = {n.qps, n.srqs, n.cqs, n.mrs, n.pds};
+		const uint32_t used[] = {n.qps, n.ahs, n.srqs,
+					 n.cqs, n.mrs, n.pds};
 
 		if (limits[i].op != op)
 			continue;

@@ -584,6 +584,30 @@ static int op_destroy_cq(struct call *c)
 	return 0;
 }
 
+static int op_create_ah(struct call *c)
+{
+	return rnic_ah_create(&d.rnic, c->req->ctx, c->ctx->dev,
+			      c->req->create_ah.pdn, &c->req->create_ah.av,
+			      &c->rsp->id);
+}
+
+static int op_destroy_ah(struct call *c)
+{
+	return rnic_ah_destroy(&d.rnic, c->req->ctx, c->req->id);
+}
+
+static int op_attach_mcast(struct call *c)
+{
+	return rnic_mcast_attach(&d.rnic, c->req->ctx, c->req->mcast.qpn,
+				 c->req->mcast.mgid, c->req->mcast.mlid);
+}
+
+static int op_detach_mcast(struct call *c)
+{
+	return rnic_mcast_detach(&d.rnic, c->req->ctx, c->req->mcast.qpn,
+				 c->req->mcast.mgid, c->req->mcast.mlid);
+}
+
 static int op_create_srq(struct call *c)
 {
 	struct rnic_srq_attr attr = c->req->srq;
@@ -751,6 +775,10 @@ static const struct {
 	[SFNIC_CREATE_CQ] = {op_create_cq, NEEDS_CTX},
 	[SFNIC_RESIZE_CQ] = {op_resize_cq, NEEDS_CTX},
 	[SFNIC_DESTROY_CQ] = {op_destroy_cq, NEEDS_CTX},
+	[SFNIC_CREATE_AH] = {op_create_ah, NEEDS_CTX},
+	[SFNIC_DESTROY_AH] = {op_destroy_ah, NEEDS_CTX},
+	[SFNIC_ATTACH_MCAST] = {op_attach_mcast, NEEDS_CTX},
+	[SFNIC_DETACH_MCAST] = {op_detach_mcast, NEEDS_CTX},
 	[SFNIC_CREATE_SRQ] = {op_create_srq, NEEDS_CTX},
 	[SFNIC_MODIFY_SRQ] = {op_modify_srq, NEEDS_CTX},
 	[SFNIC_QUERY_SRQ] = {op_query_srq, NEEDS_CTX},

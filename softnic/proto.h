@@ -27,6 +27,10 @@ enum sfnic_op {
 	SFNIC_CREATE_CQ,
 	SFNIC_RESIZE_CQ,
 	SFNIC_DESTROY_CQ,
+	SFNIC_CREATE_AH,
+	SFNIC_DESTROY_AH,
+	SFNIC_ATTACH_MCAST,
+	SFNIC_DETACH_MCAST,
 	SFNIC_CREATE_SRQ,
 	SFNIC_MODIFY_SRQ,
 	SFNIC_QUERY_SRQ,
@@ -90,6 +94,15 @@ struct sfnic_req {
 			uint32_t cqn;
 			uint32_t log_depth;
 		} resize_cq;
+		struct {
+			uint32_t pdn;
+			struct rnic_av av;
+		} create_ah;
+		struct {
+			uint32_t qpn;
+			uint32_t mlid;
+			uint8_t mgid[16];
+		} mcast;
 		struct rnic_srq_attr srq; /* .dev likewise */
 		struct {
 			uint32_t srqn;

@@ -307,8 +307,10 @@ static void json_device(const struct rnic *r, uint32_t dev,
 
 	rnic_count_objects(r, dev, &n);
 	printf("%s\n  {\"name\": \"%s\", \"pds\": %u, \"mrs\": %u, "
-	       "\"cqs\": %u, \"srqs\": %u, \"qps\": %u, \"ports\": [",
-	       dev ? "," : "", info->name, n.pds, n.mrs, n.cqs, n.srqs, n.qps);
+	       "\"ahs\": %u, \"cqs\": %u, \"srqs\": %u, \"qps\": %u, "
+	       "\"ports\": [",
+	       dev ? "," : "", info->name, n.pds, n.mrs, n.ahs, n.cqs, n.srqs,
+	       n.qps);
 	for (port = 1; port <= info->ports; port++) {
 		rnic_port_counters(r, dev, port, &sum);
 		printf("%s\n    {\"port\": %u, ", port > 1 ? "," : "", port);

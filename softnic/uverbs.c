@@ -152,6 +152,14 @@ static const struct write_method write_methods[IB_USER_VERBS_CMD_OPEN_QP +
 		REQ_RESP(uverbs_destroy_cq, ib_uverbs_destroy_cq),
 	[IB_USER_VERBS_CMD_REQ_NOTIFY_CQ] =
 		REQ(uverbs_req_notify_cq, ib_uverbs_req_notify_cq),
+	[IB_USER_VERBS_CMD_CREATE_AH] =
+		DRIVER(uverbs_create_ah, ib_uverbs_create_ah),
+	[IB_USER_VERBS_CMD_DESTROY_AH] =
+		REQ(uverbs_destroy_ah, ib_uverbs_destroy_ah),
+	[IB_USER_VERBS_CMD_ATTACH_MCAST] =
+		REQ(uverbs_attach_mcast, ib_uverbs_attach_mcast),
+	[IB_USER_VERBS_CMD_DETACH_MCAST] =
+		REQ(uverbs_detach_mcast, ib_uverbs_detach_mcast),
 	[IB_USER_VERBS_CMD_CREATE_SRQ] =
 		DRIVER(uverbs_create_srq, ib_uverbs_create_srq),
 	[IB_USER_VERBS_CMD_MODIFY_SRQ] =

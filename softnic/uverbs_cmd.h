@@ -150,6 +150,12 @@ int uverbs_destroy_cq(struct uverbs_cmd *c);
 int uverbs_ioctl_destroy_cq(struct uverbs_cmd *c);
 int uverbs_req_notify_cq(struct uverbs_cmd *c);
 
+int uverbs_create_ah(struct uverbs_cmd *c);
+int uverbs_destroy_ah(struct uverbs_cmd *c);
+int uverbs_ioctl_destroy_ah(struct uverbs_cmd *c);
+int uverbs_attach_mcast(struct uverbs_cmd *c);
+int uverbs_detach_mcast(struct uverbs_cmd *c);
+
 int uverbs_create_srq(struct uverbs_cmd *c);
 int uverbs_ioctl_create_srq(struct uverbs_cmd *c);
 int uverbs_modify_srq(struct uverbs_cmd *c);

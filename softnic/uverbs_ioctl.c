@@ -189,6 +189,12 @@ static const struct ioctl_method ioctl_methods[] = {
 		 [UVERBS_ATTR_DESTROY_CQ_RESP] =
 			 OUT(sizeof(struct ib_uverbs_destroy_cq_resp)),
 	 }},
+	{UVERBS_OBJECT_AH,
+	 UVERBS_METHOD_AH_DESTROY,
+	 uverbs_ioctl_destroy_ah,
+	 {
+		 [UVERBS_ATTR_DESTROY_AH_HANDLE] = OBJECT,
+	 }},
 	{UVERBS_OBJECT_SRQ,
 	 UVERBS_METHOD_SRQ_CREATE,
 	 uverbs_ioctl_create_srq,

@@ -15,13 +15,18 @@ struct qp_args {
 	struct rnic_qp_cap cap; /* asked for, then granted */
 };
 
+_Static_assert((int)IB_UVERBS_QPT_RC == (int)RNIC_QPT_RC &&
+		       (int)IB_UVERBS_QPT_UC == (int)RNIC_QPT_UC &&
+		       (int)IB_UVERBS_QPT_UD == (int)RNIC_QPT_UD,
+	       "types are passed on as they are");
+
 static int check_type(uint64_t type)
 {
 	switch (type) {
 	case IB_UVERBS_QPT_RC:
-		return 0;
 	case IB_UVERBS_QPT_UC:
 	case IB_UVERBS_QPT_UD:
+		return 0;
 	case IB_UVERBS_QPT_RAW_PACKET:
 	case IB_UVERBS_QPT_XRC_INI:
 	case IB_UVERBS_QPT_XRC_TGT:
@@ -153,7 +158,7 @@ static void fill_init(struct rnic_qp_init *init, const struct qp_args *args,
 		      const struct scalefabric_create_qp_req *driver)
 {
 	*init = (struct rnic_qp_init){
-		.type = RNIC_QPT_RC,
+		.type = args->type,
 		.pdn = args->pdn,
 		.send_cqn = args->send_cqn,
 		.recv_cqn = args->recv_cqn,

@@ -7,9 +7,9 @@
 #include <ccan/minmax.h>
 #include <util/util.h>
 
-#include "scalefabric.h"
+#include "wqe.h"
 
-#define SF_QP_SUPPORTED_MASK \
+#define SF_QP_SUPPORTED_MASK                                     \
 	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | \
 	 IBV_QP_INIT_ATTR_CREATE_FLAGS)
 
@@ -24,10 +24,11 @@ static int sf_check_qp_attr(const struct ibv_qp_init_attr_ex *attr)
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
 	    attr->create_flags)
 		return EOPNOTSUPP;
-	if (attr->qp_type != IBV_QPT_RC)
+	if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC &&
+	    attr->qp_type != IBV_QPT_UD)
 		return EOPNOTSUPP;
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
-	    !sf_send_ops_supported(attr->send_ops_flags))
+	    !sf_send_ops_supported(attr->qp_type, attr->send_ops_flags))
 		return EOPNOTSUPP;
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd)
 		return EINVAL;
@@ -253,14 +254,17 @@ static void sf_start_queues(struct sf_qp *qp,
  * Create
  */
 
-static void sf_fill_create_req(const struct sf_qp *qp,
+static void sf_fill_create_req(const struct sf_qp *qp, bool datagram,
 			       struct scalefabric_create_qp_req *req)
 {
 	req->sq.fd = -1;
 	req->line.fd = -1;
 	req->rq.fd = -1;
-	/* An SRQ's descriptor may be another's before its CQE is polled. */
-	if (!qp->srq)
+	/*
+	 * An SRQ's descriptor may be another's before its CQE is polled; a
+	 * datagram comes with its GRH.
+	 */
+	if (!qp->srq && !datagram)
 		req->flags = SCALEFABRIC_QP_INLINE_RECV;
 	req->sq_log_depth = qp->sq.log_depth;
 	req->sq_log_stride = qp->sq.log_stride;
@@ -278,7 +282,7 @@ static int sf_cmd_create_qp(struct sf_context *ctx, struct sf_qp *qp,
 
 	core_attr.cap = qp->cap;
 	core_attr.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS; /* none */
-	sf_fill_create_req(qp, &cmd.drv_payload);
+	sf_fill_create_req(qp, attr->qp_type == IBV_QPT_UD, &cmd.drv_payload);
 	err = ibv_cmd_create_qp_ex(&ctx->vctx.context, &qp->vqp, &core_attr,
 				   &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
 				   sizeof(resp));
@@ -334,6 +338,7 @@ static struct sf_qp *sf_new_qp(struct sf_context *ctx,
 	else
 		sf_shape_rq(&qp->rq, &qp->cap);
 	qp->srq = attr->srq ? to_sf_srq(attr->srq) : NULL;
+	qp->no_parts = sf_wr_no_parts(attr->qp_type);
 	qp->sq_sig_all = attr->sq_sig_all;
 	qp->sq_notify = ctx->sq_notify;
 	qp->rq_notify = ctx->rq_notify;

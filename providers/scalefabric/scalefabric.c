@@ -62,6 +62,8 @@ static void sf_free_context(struct ibv_context *context)
 
 static const struct verbs_context_ops sf_context_ops = {
 	.alloc_pd = sf_alloc_pd,
+	.attach_mcast = ibv_cmd_attach_mcast,
+	.create_ah = sf_create_ah,
 	.create_cq = sf_create_cq,
 	.create_cq_ex = sf_create_cq_ex,
 	.create_qp = sf_create_qp,
@@ -70,9 +72,11 @@ static const struct verbs_context_ops sf_context_ops = {
 	.create_srq_ex = sf_create_srq_ex,
 	.dealloc_pd = sf_dealloc_pd,
 	.dereg_mr = sf_dereg_mr,
+	.destroy_ah = sf_destroy_ah,
 	.destroy_cq = sf_destroy_cq,
 	.destroy_qp = sf_destroy_qp,
 	.destroy_srq = sf_destroy_srq,
+	.detach_mcast = ibv_cmd_detach_mcast,
 	.free_context = sf_free_context,
 	.modify_qp = sf_modify_qp,
 	.modify_srq = sf_modify_srq,

@@ -64,6 +64,11 @@ struct sf_pd {
 	uint32_t pdn;
 };
 
+struct sf_ah {
+	struct ibv_ah ibv_ah;
+	uint32_t number; /* as work requests name it */
+};
+
 /* A spinlock, or nothing where the caller declared a single thread. */
 struct sf_lock {
 	pthread_spinlock_t spin;
@@ -206,6 +211,7 @@ struct sf_qp {
 	struct sf_rq rq;
 	struct sf_srq *srq; /* NULL: rq is used */
 	struct ibv_qp_cap cap;
+	uint8_t no_parts; /* enum sf_wr_parts that its transport lacks */
 	bool sq_sig_all;
 	bool sq_notify;
 	bool rq_notify;
@@ -241,6 +247,11 @@ static inline struct sf_cq *to_sf_cq_ex(struct ibv_cq_ex *cq)
 static inline struct sf_qp *to_sf_qp(struct ibv_qp *qp)
 {
 	return container_of(qp, struct sf_qp, vqp.qp);
+}
+
+static inline struct sf_ah *to_sf_ah(struct ibv_ah *ah)
+{
+	return container_of(ah, struct sf_ah, ibv_ah);
 }
 
 static inline struct sf_srq *to_sf_srq(struct ibv_srq *srq)
@@ -297,6 +308,10 @@ void sf_unmap_region(struct sf_context *ctx, struct sf_view *view);
 /* pd.c */
 struct ibv_pd *sf_alloc_pd(struct ibv_context *context);
 int sf_dealloc_pd(struct ibv_pd *pd);
+
+/* ah.c */
+struct ibv_ah *sf_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
+int sf_destroy_ah(struct ibv_ah *ah);
 
 /* mr.c */
 struct ibv_mr *sf_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
@@ -355,7 +370,7 @@ uint8_t sf_recv_log_stride(uint32_t max_sge);
 uint32_t sf_recv_max_sge(uint8_t log_stride);
 
 /* wr_ex.c */
-bool sf_send_ops_supported(uint64_t send_ops_flags);
+bool sf_send_ops_supported(enum ibv_qp_type type, uint64_t send_ops_flags);
 void sf_set_send_ops(struct sf_qp *qp, uint64_t send_ops_flags);
 
 /* wr.c */

@@ -17,7 +17,28 @@ enum sf_wr_parts {
 	SF_WR_IMM = 1 << 2,
 	SF_WR_ATOMIC = 1 << 3, /* operands, and one SGE for the result */
 	SF_WR_INLINE = 1 << 4, /* the payload may be inline */
+	SF_WR_READS = 1 << 5,  /* brings something back */
 };
+
+/* Which of them a transport does not have. */
+static inline uint8_t sf_wr_no_parts(enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_UD:
+		return SF_WR_REMOTE | SF_WR_ATOMIC | SF_WR_READS;
+	case IBV_QPT_UC:
+		return SF_WR_ATOMIC | SF_WR_READS;
+	default:
+		return 0;
+	}
+}
+
+static inline void sf_put_ud_address(struct sf_wqe *wqe, struct ibv_ah *ah,
+				     uint32_t remote_qpn, uint32_t remote_qkey)
+{
+	wqe->remote_addr = to_sf_ah(ah)->number | (uint64_t)remote_qpn << 32;
+	wqe->rkey = remote_qkey;
+}
 
 static inline uint64_t sf_sq_mask(const struct sf_sq *sq)
 {

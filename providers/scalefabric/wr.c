@@ -24,7 +24,8 @@ static const struct sf_wr_kind sf_wr_kinds[] = {
 	[IBV_WR_SEND] = {SF_OP_SEND, SF_WR_KNOWN | SF_WR_INLINE},
 	[IBV_WR_SEND_WITH_IMM] = {SF_OP_SEND_IMM,
 				  SF_WR_KNOWN | SF_WR_IMM | SF_WR_INLINE},
-	[IBV_WR_RDMA_READ] = {SF_OP_READ, SF_WR_KNOWN | SF_WR_REMOTE},
+	[IBV_WR_RDMA_READ] = {SF_OP_READ,
+			      SF_WR_KNOWN | SF_WR_REMOTE | SF_WR_READS},
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = {SF_OP_ATOMIC_CAS,
 				       SF_WR_KNOWN | SF_WR_ATOMIC},
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {SF_OP_ATOMIC_FADD,
@@ -49,6 +50,8 @@ static int sf_check_send_wr(const struct sf_qp *qp,
 			    const struct ibv_send_wr *wr, uint8_t parts)
 {
 	if (wr->send_flags & ~SF_SUPPORTED_SEND_FLAGS)
+		return EINVAL;
+	if (parts & qp->no_parts)
 		return EINVAL;
 	if ((wr->send_flags & IBV_SEND_INLINE) && !(parts & SF_WR_INLINE))
 		return EINVAL;
@@ -135,6 +138,9 @@ static int sf_build_wqe(struct sf_qp *qp, uint64_t index,
 		sf_put_sges(&wqe->sge0, wr->sg_list, n_sge);
 	}
 	sf_put_address(wqe, wr, kind->parts);
+	if (qp->vqp.qp.qp_type == IBV_QPT_UD)
+		sf_put_ud_address(wqe, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
+				  wr->wr.ud.remote_qkey);
 
 	shadow = &qp->sq.shadow[index & sf_sq_mask(&qp->sq)];
 	shadow->wr_id = wr->wr_id;

@@ -10,10 +10,13 @@
 
 #include "wqe.h"
 
-#define SF_SUPPORTED_SEND_OPS                                             \
-	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | \
-	 IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |             \
-	 IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |   \
+#define SF_UD_SEND_OPS (IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
+#define SF_UC_SEND_OPS                                \
+	(SF_UD_SEND_OPS | IBV_QP_EX_WITH_RDMA_WRITE | \
+	 IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
+#define SF_RC_SEND_OPS                               \
+	(SF_UC_SEND_OPS | IBV_QP_EX_WITH_RDMA_READ | \
+	 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |         \
 	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
 
 static inline struct sf_qp *to_sf_qp_ex(struct ibv_qp_ex *qp)
@@ -207,6 +210,15 @@ static void sf_wr_set_inline_data(struct ibv_qp_ex *qpx, void *addr,
 	sf_wr_set_inline_data_list(qpx, 1, &buf);
 }
 
+static void sf_wr_set_ud_addr(struct ibv_qp_ex *qpx, struct ibv_ah *ah,
+			      uint32_t remote_qpn, uint32_t remote_qkey)
+{
+	struct sf_session *s = &to_sf_qp_ex(qpx)->session;
+
+	if (likely(!s->err))
+		sf_put_ud_address(s->wqe, ah, remote_qpn, remote_qkey);
+}
+
 /* ------------------------------------------------------------------------
  * Session.  Opened in the error case too: complete or abort will unlock.
  */
@@ -246,9 +258,16 @@ static void sf_wr_abort(struct ibv_qp_ex *qpx)
  * Which of these a QP has
  */
 
-bool sf_send_ops_supported(uint64_t send_ops_flags)
+bool sf_send_ops_supported(enum ibv_qp_type type, uint64_t send_ops_flags)
 {
-	return check_comp_mask(send_ops_flags, SF_SUPPORTED_SEND_OPS);
+	switch (type) {
+	case IBV_QPT_UD:
+		return check_comp_mask(send_ops_flags, SF_UD_SEND_OPS);
+	case IBV_QPT_UC:
+		return check_comp_mask(send_ops_flags, SF_UC_SEND_OPS);
+	default:
+		return check_comp_mask(send_ops_flags, SF_RC_SEND_OPS);
+	}
 }
 
 static void sf_set_requests(struct ibv_qp_ex *qpx, uint64_t flags)
@@ -278,6 +297,8 @@ void sf_set_send_ops(struct sf_qp *qp, uint64_t send_ops_flags)
 	qpx->wr_set_sge_list = sf_wr_set_sge_list;
 	qpx->wr_set_inline_data = sf_wr_set_inline_data;
 	qpx->wr_set_inline_data_list = sf_wr_set_inline_data_list;
+	if (qp->vqp.qp.qp_type == IBV_QPT_UD)
+		qpx->wr_set_ud_addr = sf_wr_set_ud_addr;
 	qpx->wr_start = sf_wr_start;
 	qpx->wr_complete = sf_wr_complete;
 	qpx->wr_abort = sf_wr_abort;

@@ -23,5 +23,21 @@ perf ib_send_bw "${xgid[@]}" --use-srq
 perf ib_send_bw "${xgid[@]}" --use-srq -q 8 -e
 perf ib_send_lat "${xgid[@]}" --use-srq
 
+verbs_pingpong ibv_ud_pingpong -c
+verbs_pingpong ibv_ud_pingpong -e -c -s 1024 -n 5000
+perf ib_send_lat "${xgid[@]}" -c UD
+perf ib_send_lat "${xgid[@]}" -c UD -e -s 64
+perf ib_send_bw "${xgid[@]}" -c UD
+perf ib_send_bw "${xgid[@]}" -c UD -a -n 100
+perf ib_send_bw "${xgid[@]}" -c UD -I 64 -s 32
+
+verbs_pingpong ibv_uc_pingpong -c
+verbs_pingpong ibv_uc_pingpong -e -c -s 65536
+perf ib_send_lat "${xgid[@]}" -c UC
+perf ib_send_bw "${xgid[@]}" -c UC -q 4
+perf ib_write_lat "${xgid[@]}" -c UC
+perf ib_write_bw "${xgid[@]}" -c UC -a -n 50
+perf ib_send_bw "${xgid[@]}" -c UC --use-srq
+
 check_nothing_left
 summary

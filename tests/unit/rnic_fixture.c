@@ -348,7 +348,7 @@ void fx_close(struct fx *fx)
 	for (i = 0; i < 16; i++)
 		rnic_ctx_reap(fx->r, i);
 	rnic_count_objects(fx->r, ~0u, &n);
-	assert_int_equal(n.pds | n.mrs | n.cqs | n.srqs | n.qps, 0);
+	assert_int_equal(n.pds | n.mrs | n.ahs | n.cqs | n.srqs | n.qps, 0);
 	assert_int_equal(fx->helds, 0);
 	for (i = 0; i < fx->allocs; i++)
 		assert_int_equal(fx->alloc[i].test, 1);
@@ -474,8 +474,8 @@ void fx_srq_recv(struct fx_srq *srq, uint32_t cookie, const struct fx_mr *mr,
 		 uint64_t off, uint32_t len)
 {
 	uint64_t slot = srq->next & ((1ull << srq->attr.log_depth) - 1);
-	struct sf_rq_desc *desc = rnic_at(
-		srq->r, srq->mem.ring + (slot << srq->attr.log_stride));
+	struct sf_rq_desc *desc =
+		rnic_at(srq->r, srq->mem.ring + (slot << srq->attr.log_stride));
 	struct sf_doorbell *db = rnic_at(srq->r, srq->mem.doorbell);
 
 	memset(desc, 0xa5, 1u << srq->attr.log_stride);
@@ -499,7 +499,7 @@ void fx_end_new(struct fx_end *e, struct fx *fx, struct rnic *r, uint32_t ctx,
 	fx_cq_new(&e->rcq, r, ctx, dev, o->cq_log_depth, o->timestamps);
 	e->init = (struct rnic_qp_init){
 		.dev = dev,
-		.type = RNIC_QPT_RC,
+		.type = o->type ? o->type : RNIC_QPT_RC,
 		.pdn = e->pdn,
 		.send_cqn = e->scq.cqn,
 		.recv_cqn = e->rcq.cqn,
@@ -536,7 +536,6 @@ uint32_t fx_attr(const struct fx_end *e, const struct fx_end *peer,
 		 uint32_t state, const struct fx_opts *o, uint32_t psn,
 		 uint32_t peer_psn, struct rnic_qp_attr *attr)
 {
-	(void)e;
 	memset(attr, 0, sizeof(*attr));
 	attr->state = state;
 	attr->port_num = 1;
@@ -551,6 +550,18 @@ uint32_t fx_attr(const struct fx_end *e, const struct fx_end *peer,
 	attr->retry_cnt = o->retry_cnt;
 	attr->rnr_retry = o->rnr_retry;
 	path_to(peer, &attr->av);
+	attr->qkey = FX_QKEY;
+	if (e->init.type == RNIC_QPT_UD)
+		return RNIC_QP_STATE |
+		       (state == RNIC_INIT ? RNIC_QP_PKEY_INDEX | RNIC_QP_PORT |
+						     RNIC_QP_QKEY :
+			state == RNIC_RTS ? RNIC_QP_SQ_PSN :
+					    0);
+	if (e->init.type == RNIC_QPT_UC && state == RNIC_RTR)
+		return RNIC_QP_STATE | RNIC_QP_AV | RNIC_QP_PATH_MTU |
+		       RNIC_QP_DEST_QPN | RNIC_QP_RQ_PSN;
+	if (e->init.type == RNIC_QPT_UC && state == RNIC_RTS)
+		return RNIC_QP_STATE | RNIC_QP_SQ_PSN;
 	switch (state) {
 	case RNIC_INIT:
 		return RNIC_QP_STATE | RNIC_QP_PKEY_INDEX | RNIC_QP_PORT |
@@ -566,6 +577,27 @@ uint32_t fx_attr(const struct fx_end *e, const struct fx_end *peer,
 	default:
 		return RNIC_QP_STATE;
 	}
+}
+
+uint32_t fx_ah(struct fx_end *e, const struct fx_end *peer, bool global)
+{
+	struct rnic_port_info port;
+	struct rnic_av av = {0};
+	uint32_t ah;
+
+	path_to(peer, &av);
+	if (global) {
+		assert_int_equal(
+			rnic_port_info(peer->r, peer->init.dev, 1, &port), 0);
+		av.is_global = 1;
+		memcpy(av.dgid, port.gid[0], 16);
+		av.hop_limit = 9;
+		av.traffic_class = 0x5a;
+		av.flow_label = 0x12345;
+	}
+	assert_int_equal(
+		rnic_ah_create(e->r, e->ctx, e->init.dev, e->pdn, &av, &ah), 0);
+	return ah;
 }
 
 void fx_connect(struct fx_end *e, const struct fx_end *peer, uint32_t state,

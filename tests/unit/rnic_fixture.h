@@ -118,6 +118,8 @@ struct fx_mr fx_mr(struct fx_end *e, uint64_t len, uint32_t access);
 /* @len bytes of the far space from @off. */
 struct fx_mr fx_mr_far(struct fx_end *e, uint64_t off, uint64_t len,
 		       uint32_t access);
+/* An address handle of @e that leads to @peer. */
+uint32_t fx_ah(struct fx_end *e, const struct fx_end *peer, bool global);
 void fx_fill(void *p, size_t len, uint32_t seed);
 uint64_t fx_pages(struct fx *fx, uint64_t len);
 
@@ -152,7 +154,10 @@ struct fx_opts {
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
 	uint8_t rd_atomic;
 	uint32_t srqn;
+	uint32_t type; /* 0: RC */
 };
+
+#define FX_QKEY 0x11223344u
 
 extern const struct fx_opts fx_defaults;
 

@@ -182,8 +182,9 @@ int ibv_cmd_create_qp_ex(struct ibv_context *context, struct verbs_qp *qp,
 	(void)cmd_size;
 	(void)resp_size;
 	kernel.created_qps++;
-	assert_int_equal(req->flags,
-			 attr->srq ? 0 : SCALEFABRIC_QP_INLINE_RECV);
+	assert_int_equal(req->flags, attr->srq || attr->qp_type == IBV_QPT_UD ?
+					     0 :
+					     SCALEFABRIC_QP_INLINE_RECV);
 	assert_int_equal(!req->rq_log_stride, !!attr->srq);
 	assert_int_equal(attr->cap.max_send_wr, 1U << req->sq_log_depth);
 	qp->qp.context = context;
@@ -247,6 +248,43 @@ int ibv_cmd_destroy_qp(struct ibv_qp *qp)
 	if (!err)
 		kernel.destroyed_qps++;
 	return err;
+}
+
+int ibv_cmd_create_ah(struct ibv_pd *pd, struct ibv_ah *ah,
+		      struct ibv_ah_attr *attr,
+		      struct ib_uverbs_create_ah_resp *resp, size_t resp_size)
+{
+	struct sf_create_ah_resp *r = (void *)resp;
+
+	(void)attr;
+	assert_int_equal(resp_size, sizeof(*r));
+	ah->context = pd->context;
+	r->drv_payload.ah = 0x4402;
+	return take_failure();
+}
+
+int ibv_cmd_destroy_ah(struct ibv_ah *ah)
+{
+	(void)ah;
+	return take_failure();
+}
+
+int ibv_cmd_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid,
+			 uint16_t lid)
+{
+	(void)qp;
+	(void)gid;
+	(void)lid;
+	return take_failure();
+}
+
+int ibv_cmd_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid,
+			 uint16_t lid)
+{
+	(void)qp;
+	(void)gid;
+	(void)lid;
+	return take_failure();
 }
 
 int ibv_cmd_create_srq_ex(struct ibv_context *context, struct verbs_srq *srq,
@@ -1491,7 +1529,7 @@ static void unsupported_queue_pairs_never_reach_the_kernel(void **state)
 	struct ibv_qp_init_attr attr = qp_attr(f);
 	int before = kernel.created_qps;
 
-	attr.qp_type = IBV_QPT_UD;
+	attr.qp_type = IBV_QPT_RAW_PACKET;
 	assert_null(ibv_create_qp(f->pd, &attr));
 	assert_int_equal(errno, EOPNOTSUPP);
 	attr = qp_attr(f);
@@ -1589,6 +1627,67 @@ static void shared_receives_complete_in_any_order(void **state)
 	assert_int_equal(post_srq_one(srq, 109), ENOMEM);
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 	f->qp = own;
+}
+
+static void datagrams_carry_their_address(void **state)
+{
+	struct fixture *f = *state;
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = f->send_cq,
+		.recv_cq = f->recv_cq,
+		.cap = qp_attr(f).cap,
+		.qp_type = IBV_QPT_UD,
+		.comp_mask =
+			IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = f->pd,
+		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE,
+	};
+	struct ibv_ah_attr ah_attr = {.port_num = 1};
+	struct ibv_ah *ah = ibv_create_ah(f->pd, &ah_attr);
+	struct ibv_send_wr wr = send_wr(1), *bad;
+	struct sf_qp *own = f->sqp;
+	struct ibv_qp_ex *qpx;
+	struct ibv_qp *qp;
+	uint64_t i;
+
+	assert_non_null(ah);
+	assert_null(sf_create_qp_ex(f->context, &attr));
+	assert_int_equal(errno, EOPNOTSUPP);
+	attr.send_ops_flags = IBV_QP_EX_WITH_SEND;
+	qp = sf_create_qp_ex(f->context, &attr);
+	assert_non_null(qp);
+	f->sqp = to_sf_qp(qp);
+	assert_int_equal(modify(qp, IBV_QPS_RTS), 0);
+	i = f->sqp->sq.head;
+
+	wr.opcode = IBV_WR_RDMA_WRITE;
+	assert_int_equal(ibv_post_send(qp, &wr, &bad), EINVAL);
+	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+	assert_int_equal(ibv_post_send(qp, &wr, &bad), EINVAL);
+	wr = send_wr(1);
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = 0x123456;
+	wr.wr.ud.remote_qkey = 0x11111111;
+	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
+	assert_int_equal(slot(f, i)->remote_addr, 0x12345600004402);
+	assert_int_equal(slot(f, i)->rkey, 0x11111111);
+
+	qpx = ibv_qp_to_qp_ex(qp);
+	assert_null(qpx->wr_rdma_write);
+	ibv_wr_start(qpx);
+	ibv_wr_send(qpx);
+	ibv_wr_set_ud_addr(qpx, ah, 0x654321, 0x22222222);
+	ibv_wr_set_sge(qpx, 1, 2, 3);
+	assert_int_equal(ibv_wr_complete(qpx), 0);
+	assert_int_equal(slot(f, i + 1)->remote_addr, 0x65432100004402);
+	assert_int_equal(slot(f, i + 1)->rkey, 0x22222222);
+
+	f->sqp = own;
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	kernel.fail = ENOMEM;
+	assert_null(ibv_create_ah(f->pd, &ah_attr));
+	assert_int_equal(errno, ENOMEM);
 }
 
 static void shared_queues_are_checked_and_leave_nothing(void **state)
@@ -1755,6 +1854,7 @@ int main(void)
 		CASE(a_failed_create_leaves_nothing_behind),
 		CASE(a_refused_destroy_keeps_the_qp_alive),
 		CASE(shared_receives_complete_in_any_order),
+		CASE(datagrams_carry_their_address),
 		CASE(shared_queues_are_checked_and_leave_nothing),
 		CASE(qps_that_share_a_bucket_are_told_apart),
 		cmocka_unit_test(only_our_devices_match),

@@ -356,7 +356,8 @@ TEST(device_says_what_it_is_and_keeps)
 	assert_int_equal(resp.base.max_srq_wr, 1 << SF_MAX_LOG_DEPTH);
 	assert_int_equal(resp.base.max_srq_sge, SF_MAX_RECV_SGE);
 	assert_int_equal(resp.base.max_mw, 0);
-	assert_int_equal(resp.base.max_ah, 0);
+	assert_int_equal(resp.base.max_ah, RNIC_MAX_AH - 1);
+	assert_int_equal(resp.base.max_mcast_qp_attach, RNIC_MAX_MCAST_ATTACH);
 	assert_int_equal(resp.odp_caps.general_caps, 0);
 	assert_int_equal(resp.rss_caps.supported_qpts, 0);
 	assert_int_equal(resp.timestamp_mask, ~0ull);
@@ -887,9 +888,10 @@ TEST(capabilities_that_the_queues_do_not_hold_are_einval)
 TEST(other_transports_are_not_supported)
 {
 	static const uint64_t types[] = {
-		IB_UVERBS_QPT_UC,	  IB_UVERBS_QPT_UD,
-		IB_UVERBS_QPT_RAW_PACKET, IB_UVERBS_QPT_XRC_INI,
-		IB_UVERBS_QPT_XRC_TGT,	  IB_UVERBS_QPT_DRIVER,
+		IB_UVERBS_QPT_RAW_PACKET,
+		IB_UVERBS_QPT_XRC_INI,
+		IB_UVERBS_QPT_XRC_TGT,
+		IB_UVERBS_QPT_DRIVER,
 	};
 	struct create_qp t;
 	size_t i;
@@ -910,6 +912,88 @@ TEST(other_transports_are_not_supported)
 		IB_UVERBS_QP_CREATE_SCATTER_FCS;
 	assert_int_equal(run(&t.cmd), EOPNOTSUPP);
 	assert_int_equal(fake.calls, 0);
+}
+
+TEST(other_transports_pass_their_type_on)
+{
+	struct create_qp t;
+
+	fill_create_qp(&t);
+	find(&t.cmd, UVERBS_ATTR_CREATE_QP_TYPE)->data = IB_UVERBS_QPT_UD;
+	assert_int_equal(run(&t.cmd), 0);
+	assert_int_equal(fake.req.qp.type, RNIC_QPT_UD);
+	fill_create_qp(&t);
+	find(&t.cmd, UVERBS_ATTR_CREATE_QP_TYPE)->data = IB_UVERBS_QPT_UC;
+	assert_int_equal(run(&t.cmd), 0);
+	assert_int_equal(fake.req.qp.type, RNIC_QPT_UC);
+}
+
+/* ---- address handles, multicast groups ------------------------------- */
+
+TEST(address_handle_comes_with_its_number)
+{
+	struct ib_uverbs_create_ah req = {
+		.pd_handle = FAKE_PDN,
+		.attr = {.grh = {.dgid = {0xfe, [15] = 9},
+				 .flow_label = 7,
+				 .sgid_index = 1,
+				 .hop_limit = 64,
+				 .traffic_class = 3},
+			 .dlid = 5,
+			 .sl = 2,
+			 .src_path_bits = 1,
+			 .is_global = 1,
+			 .port_num = 1},
+	};
+	struct ib_uverbs_destroy_ah destroy = {FAKE_AH};
+	struct scalefabric_create_ah_resp driver;
+	struct ib_uverbs_create_ah_resp resp;
+
+	assert_int_equal(invoke(IB_USER_VERBS_CMD_CREATE_AH, &req, sizeof(req),
+				&resp, sizeof(resp), NULL, 0, &driver,
+				sizeof(driver)),
+			 0);
+	assert_int_equal(resp.ah_handle, FAKE_AH);
+	assert_int_equal(driver.ah, FAKE_AH);
+	assert_int_equal(fake.req.create_ah.pdn, FAKE_PDN);
+	assert_int_equal(fake.req.create_ah.av.dlid, 5);
+	assert_int_equal(fake.req.create_ah.av.dgid[15], 9);
+	assert_int_equal(fake.req.create_ah.av.sgid_index, 1);
+	assert_int_equal(fake.req.create_ah.av.is_global, 1);
+	assert_int_equal(invoke(IB_USER_VERBS_CMD_DESTROY_AH, &destroy,
+				sizeof(destroy), NULL, 0, NULL, 0, NULL, 0),
+			 0);
+	assert_int_equal(fake.req.op, SFNIC_DESTROY_AH);
+	assert_int_equal(fake.req.id, FAKE_AH);
+}
+
+TEST(address_handle_is_destroyed_by_ioctl)
+{
+	struct ioctl_cmd cmd =
+		begin(UVERBS_OBJECT_AH, UVERBS_METHOD_AH_DESTROY);
+
+	add(&cmd, UVERBS_ATTR_DESTROY_AH_HANDLE, 0, FAKE_AH);
+	assert_int_equal(run(&cmd), 0);
+	assert_int_equal(fake.req.op, SFNIC_DESTROY_AH);
+	assert_int_equal(fake.req.id, FAKE_AH);
+}
+
+TEST(groups_are_joined_and_left)
+{
+	struct ib_uverbs_attach_mcast req = {
+		.gid = {0xff, [15] = 4}, .qp_handle = FAKE_QPN, .mlid = 0xc001};
+
+	assert_int_equal(invoke(IB_USER_VERBS_CMD_ATTACH_MCAST, &req,
+				sizeof(req), NULL, 0, NULL, 0, NULL, 0),
+			 0);
+	assert_int_equal(fake.req.op, SFNIC_ATTACH_MCAST);
+	assert_int_equal(fake.req.mcast.qpn, FAKE_QPN);
+	assert_int_equal(fake.req.mcast.mlid, 0xc001);
+	assert_memory_equal(fake.req.mcast.mgid, req.gid, 16);
+	assert_int_equal(invoke(IB_USER_VERBS_CMD_DETACH_MCAST, &req,
+				sizeof(req), NULL, 0, NULL, 0, NULL, 0),
+			 0);
+	assert_int_equal(fake.req.op, SFNIC_DETACH_MCAST);
 }
 
 TEST(qp_with_a_shared_queue_has_none_of_its_own)
@@ -1457,11 +1541,9 @@ TEST(extended_write_has_lengths_of_its_own)
 TEST(commands_without_an_operation_are_eopnotsupp)
 {
 	static const uint32_t missing[] = {
-		IB_USER_VERBS_CMD_CREATE_AH,
 		IB_USER_VERBS_CMD_REREG_MR,
 		IB_USER_VERBS_CMD_ALLOC_MW,
 		IB_USER_VERBS_CMD_POLL_CQ,
-		IB_USER_VERBS_CMD_ATTACH_MCAST,
 		IB_USER_VERBS_CMD_OPEN_XRCD,
 		IB_USER_VERBS_CMD_CREATE_XSRQ,
 		IB_USER_VERBS_CMD_OPEN_QP,
@@ -1584,6 +1666,10 @@ int main(void)
 		T(qp_is_granted_all_that_its_queues_hold),
 		T(capabilities_that_the_queues_do_not_hold_are_einval),
 		T(other_transports_are_not_supported),
+		T(other_transports_pass_their_type_on),
+		T(address_handle_comes_with_its_number),
+		T(address_handle_is_destroyed_by_ioctl),
+		T(groups_are_joined_and_left),
 		T(qp_with_a_shared_queue_has_none_of_its_own),
 		T(srq_is_created_and_destroyed),
 		T(srq_that_cannot_be_is_refused),

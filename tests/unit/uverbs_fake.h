@@ -16,6 +16,7 @@
 #define FAKE_CQN 12u
 #define FAKE_QPN 0x4013u
 #define FAKE_SRQN 14u
+#define FAKE_AH 0x1601u
 #define FAKE_KEY 0x1401u
 #define FAKE_CHANNEL 15u
 #define FAKE_CHANNEL_FD 1000
@@ -28,7 +29,7 @@ static struct fake {
 	struct rnic_port_info port;
 	int err; /* what the next call returns */
 	int calls;
-	int pds, mrs, cqs, srqs, qps, fds;
+	int pds, mrs, ahs, cqs, srqs, qps, fds;
 	uint32_t sq_rung, rq_rung, srq_rung, armed;
 	int locked;
 	uint32_t unread; /* events that drop_events finds */
@@ -52,6 +53,12 @@ static uint32_t fake_object(uint32_t op)
 		return FAKE_CQN;
 	case SFNIC_DESTROY_CQ:
 		fake.cqs--;
+		return 0;
+	case SFNIC_CREATE_AH:
+		fake.ahs++;
+		return FAKE_AH;
+	case SFNIC_DESTROY_AH:
+		fake.ahs--;
 		return 0;
 	case SFNIC_CREATE_SRQ:
 		fake.srqs++;

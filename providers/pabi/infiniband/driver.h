@@ -391,6 +391,15 @@ int ibv_cmd_resize_cq(struct ibv_cq *cq, int cqe, struct ibv_resize_cq *cmd,
 int ibv_cmd_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int ibv_cmd_destroy_cq(struct ibv_cq *cq);
 
+int ibv_cmd_create_ah(struct ibv_pd *pd, struct ibv_ah *ah,
+		      struct ibv_ah_attr *attr,
+		      struct ib_uverbs_create_ah_resp *resp, size_t resp_size);
+int ibv_cmd_destroy_ah(struct ibv_ah *ah);
+int ibv_cmd_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid,
+			 uint16_t lid);
+int ibv_cmd_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid,
+			 uint16_t lid);
+
 int ibv_cmd_create_srq_ex(struct ibv_context *context, struct verbs_srq *srq,
 			  struct ibv_srq_init_attr_ex *attr_ex,
 			  struct ibv_create_xsrq *cmd, size_t cmd_size,
@@ -482,6 +491,8 @@ SF_PABI_AT(ibv_context, abi_compat, 320);
 
 SF_PABI_SIZE(verbs_context_ops, 76 * 8);
 SF_PABI_AT(verbs_context_ops, alloc_pd, 5 * 8);
+SF_PABI_AT(verbs_context_ops, attach_mcast, 9 * 8);
+SF_PABI_AT(verbs_context_ops, create_ah, 13 * 8);
 SF_PABI_AT(verbs_context_ops, create_cq, 15 * 8);
 SF_PABI_AT(verbs_context_ops, create_cq_ex, 16 * 8);
 SF_PABI_AT(verbs_context_ops, create_qp, 19 * 8);
@@ -490,9 +501,11 @@ SF_PABI_AT(verbs_context_ops, create_srq, 22 * 8);
 SF_PABI_AT(verbs_context_ops, create_srq_ex, 23 * 8);
 SF_PABI_AT(verbs_context_ops, dealloc_pd, 26 * 8);
 SF_PABI_AT(verbs_context_ops, dereg_mr, 28 * 8);
+SF_PABI_AT(verbs_context_ops, destroy_ah, 29 * 8);
 SF_PABI_AT(verbs_context_ops, destroy_cq, 31 * 8);
 SF_PABI_AT(verbs_context_ops, destroy_qp, 34 * 8);
 SF_PABI_AT(verbs_context_ops, destroy_srq, 36 * 8);
+SF_PABI_AT(verbs_context_ops, detach_mcast, 38 * 8);
 SF_PABI_AT(verbs_context_ops, free_context, 39 * 8);
 SF_PABI_AT(verbs_context_ops, modify_qp, 47 * 8);
 SF_PABI_AT(verbs_context_ops, modify_srq, 49 * 8);

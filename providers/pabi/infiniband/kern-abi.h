@@ -84,6 +84,7 @@ struct ex_hdr {
 SF_PABI_WRITE(IB_USER_VERBS_CMD_GET_CONTEXT, get_context);
 SF_PABI_WRITE(IB_USER_VERBS_CMD_QUERY_PORT, query_port);
 SF_PABI_WRITE(IB_USER_VERBS_CMD_ALLOC_PD, alloc_pd);
+SF_PABI_WRITE(IB_USER_VERBS_CMD_CREATE_AH, create_ah);
 SF_PABI_WRITE(IB_USER_VERBS_CMD_REG_MR, reg_mr);
 SF_PABI_WRITE(IB_USER_VERBS_CMD_RESIZE_CQ, resize_cq);
 SF_PABI_WRITE(IB_USER_VERBS_CMD_CREATE_QP, create_qp);
@@ -112,6 +113,7 @@ static_assert(sizeof(struct ibv_modify_qp) == 120, "");
 static_assert(sizeof(struct ibv_create_cq_ex) == 56, "");
 static_assert(sizeof(struct ib_uverbs_get_context_resp) == 8, "");
 static_assert(sizeof(struct ib_uverbs_alloc_pd_resp) == 4, "");
+static_assert(sizeof(struct ib_uverbs_create_ah_resp) == 4, "");
 static_assert(sizeof(struct ib_uverbs_reg_mr_resp) == 12, "");
 static_assert(sizeof(struct ib_uverbs_resize_cq_resp) == 8, "");
 static_assert(sizeof(struct ib_uverbs_create_qp_resp) == 32, "");

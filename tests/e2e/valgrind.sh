@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# The same programs under valgrind, which may not find errors.
+# The same programs under valgrind, which may not find errors; $1: a program
+# that was built with ASan.
 set -euo pipefail
 # shellcheck source=tests/e2e/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -38,6 +39,8 @@ else
 	cat "$work/server" "$work/client"
 fi
 pids=()
+
+check "a program under ASan" ' cases, all right$' "$1"
 
 check_nothing_left
 summary

@@ -8,10 +8,19 @@
 #include "compat.h"
 #include "scalefabric.h"
 
-#define SF_CQ_SUPPORTED_MASK IBV_CQ_INIT_ATTR_MASK_FLAGS
+#define SF_CQ_SUPPORTED_MASK \
+	(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)
 #define SF_CQ_SUPPORTED_FLAGS IBV_CREATE_CQ_ATTR_SINGLE_THREADED
 #define SF_CQ_SUPPORTED_WC \
 	(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
+
+/* NULL if it is in none. */
+static struct ibv_pd *sf_cq_domain(const struct ibv_cq_init_attr_ex *attr)
+{
+	return attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD ?
+		       attr->parent_domain :
+		       NULL;
+}
 
 static int sf_check_cq_attr(const struct ibv_cq_init_attr_ex *attr)
 {
@@ -22,6 +31,8 @@ static int sf_check_cq_attr(const struct ibv_cq_init_attr_ex *attr)
 		return EOPNOTSUPP;
 	if (!check_comp_mask(attr->wc_flags, SF_CQ_SUPPORTED_WC))
 		return EOPNOTSUPP;
+	if (sf_cq_domain(attr) && !to_sf_pd(sf_cq_domain(attr))->protection)
+		return EINVAL;
 	return 0;
 }
 
@@ -32,6 +43,8 @@ static bool sf_cq_size_valid(const struct sf_context *ctx, uint32_t cqe)
 
 static bool sf_cq_is_single_threaded(const struct ibv_cq_init_attr_ex *attr)
 {
+	if (sf_domain_single_threaded(sf_cq_domain(attr)))
+		return true;
 	return (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
 	       (attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED);
 }
@@ -82,6 +95,7 @@ static int sf_cmd_create_cq(struct sf_context *ctx, struct sf_cq *cq,
 	int err;
 
 	core_attr.cqe = 1U << cq->log_depth;
+	core_attr.comp_mask &= ~IBV_CQ_INIT_ATTR_MASK_PD; /* our business */
 	cmd.drv_payload.ring.fd = -1;
 	cmd.drv_payload.ctrl.fd = -1;
 	cmd.drv_payload.log_depth = cq->log_depth;
@@ -182,6 +196,8 @@ struct ibv_cq_ex *sf_create_cq_ex(struct ibv_context *context,
 	if (!cq)
 		return NULL;
 
+	cq->domain = sf_cq_domain(attr);
+	sf_domain_join(cq->domain);
 	sf_cq_set_extended_poll(cq, attr->wc_flags);
 	return &cq->vcq.cq_ex;
 }
@@ -257,6 +273,7 @@ int sf_destroy_cq(struct ibv_cq *ibcq)
 	sf_unmap_cq(ctx, cq);
 	sf_qp_table_destroy(&cq->qps);
 	sf_lock_destroy(&cq->lock);
+	sf_domain_leave(cq->domain);
 	free(cq);
 	return 0;
 }

@@ -115,42 +115,46 @@ static void sf_shape_no_rq(struct ibv_qp_cap *cap)
 	cap->max_recv_sge = 0;
 }
 
-static int sf_init_sq(struct sf_sq *sq)
+static int sf_init_sq(struct sf_sq *sq, struct ibv_pd *pd)
 {
 	int err;
 
-	sq->shadow = calloc((size_t)1 << sq->log_depth, sizeof(*sq->shadow));
-	if (!sq->shadow)
-		return ENOMEM;
-	err = sf_lock_init(&sq->lock, true);
+	err = sf_mem_alloc(&sq->shadow_mem, pd, (size_t)1 << sq->log_depth,
+			   sizeof(*sq->shadow));
 	if (err)
-		free(sq->shadow);
+		return err;
+	sq->shadow = sq->shadow_mem.addr;
+	err = sf_lock_init(&sq->lock, !sf_domain_single_threaded(pd));
+	if (err)
+		sf_mem_free(&sq->shadow_mem);
 	return err;
 }
 
 static void sf_fini_sq(struct sf_sq *sq)
 {
 	sf_lock_destroy(&sq->lock);
-	free(sq->shadow);
+	sf_mem_free(&sq->shadow_mem);
 }
 
-static int sf_init_rq(struct sf_rq *rq)
+static int sf_init_rq(struct sf_rq *rq, struct ibv_pd *pd)
 {
 	int err;
 
-	rq->wr_ids = calloc((size_t)1 << rq->log_depth, sizeof(*rq->wr_ids));
-	if (!rq->wr_ids)
-		return ENOMEM;
-	err = sf_lock_init(&rq->lock, true);
+	err = sf_mem_alloc(&rq->wr_ids_mem, pd, (size_t)1 << rq->log_depth,
+			   sizeof(*rq->wr_ids));
 	if (err)
-		free(rq->wr_ids);
+		return err;
+	rq->wr_ids = rq->wr_ids_mem.addr;
+	err = sf_lock_init(&rq->lock, !sf_domain_single_threaded(pd));
+	if (err)
+		sf_mem_free(&rq->wr_ids_mem);
 	return err;
 }
 
 static void sf_fini_rq(struct sf_rq *rq)
 {
 	sf_lock_destroy(&rq->lock);
-	free(rq->wr_ids);
+	sf_mem_free(&rq->wr_ids_mem);
 }
 
 /* ------------------------------------------------------------------------
@@ -305,15 +309,16 @@ static int sf_build_qp(struct sf_context *ctx, struct sf_qp *qp,
 {
 	int err;
 
-	err = sf_init_sq(&qp->sq);
+	err = sf_init_sq(&qp->sq, attr->pd);
 	if (err)
 		return err;
-	err = sf_init_rq(&qp->rq);
+	err = sf_init_rq(&qp->rq, attr->pd);
 	if (err)
 		goto err_sq;
 	err = sf_cmd_create_qp(ctx, qp, attr);
 	if (err)
 		goto err_rq;
+	sf_domain_join(attr->pd);
 	sf_qp_attach(qp);
 	return 0;
 
@@ -467,6 +472,7 @@ int sf_destroy_qp(struct ibv_qp *ibqp)
 {
 	struct sf_context *ctx = to_sf_context(ibqp->context);
 	struct sf_qp *qp = to_sf_qp(ibqp);
+	struct ibv_pd *pd = ibqp->pd;
 	int err;
 
 	err = ibv_cmd_destroy_qp(ibqp);
@@ -477,6 +483,7 @@ int sf_destroy_qp(struct ibv_qp *ibqp)
 	sf_unmap_qp(ctx, qp);
 	sf_fini_rq(&qp->rq);
 	sf_fini_sq(&qp->sq);
+	sf_domain_leave(pd);
 	free(qp);
 	return 0;
 }

@@ -61,7 +61,9 @@ static void sf_free_context(struct ibv_context *context)
 }
 
 static const struct verbs_context_ops sf_context_ops = {
+	.alloc_parent_domain = sf_alloc_parent_domain,
 	.alloc_pd = sf_alloc_pd,
+	.alloc_td = sf_alloc_td,
 	.attach_mcast = ibv_cmd_attach_mcast,
 	.create_ah = sf_create_ah,
 	.create_cq = sf_create_cq,
@@ -71,6 +73,7 @@ static const struct verbs_context_ops sf_context_ops = {
 	.create_srq = sf_create_srq,
 	.create_srq_ex = sf_create_srq_ex,
 	.dealloc_pd = sf_dealloc_pd,
+	.dealloc_td = sf_dealloc_td,
 	.dereg_mr = sf_dereg_mr,
 	.destroy_ah = sf_destroy_ah,
 	.destroy_cq = sf_destroy_cq,

@@ -59,9 +59,31 @@ struct sf_context {
 	bool cq_notify;
 };
 
+struct sf_td {
+	struct ibv_td ibv_td;
+	unsigned int users; /* parent domains */
+};
+
 struct sf_pd {
 	struct ibv_pd ibv_pd;
 	uint32_t pdn;
+	/* Of a PD its parent domains, of a parent domain what lives in it. */
+	unsigned int users;
+
+	/* Parent domains only. */
+	struct sf_pd *protection;
+	struct sf_td *td; /* NULL: none */
+	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size,
+		       size_t alignment, uint64_t resource_type);
+	void (*free)(struct ibv_pd *pd, void *pd_context, void *ptr,
+		     uint64_t resource_type);
+	void *pd_context;
+};
+
+/* Memory of our own; pd is whose allocator it came from, if any. */
+struct sf_mem {
+	void *addr;
+	struct sf_pd *pd;
 };
 
 struct sf_ah {
@@ -104,6 +126,7 @@ struct sf_cq {
 	struct sf_cq_ctrl *ctrl;
 	uint64_t *doorbell;
 	bool notify;
+	struct ibv_pd *domain; /* parent domain or NULL */
 
 	/* The CQE that the extended poll stands at. */
 	const struct sf_cqe *cur;
@@ -149,6 +172,7 @@ struct sf_sq {
 	uint64_t head;
 	uint64_t tail;
 	struct sf_send_shadow *shadow;
+	struct sf_mem shadow_mem;
 	uint64_t *doorbell;
 	struct sf_send_line *line;
 	struct sf_notify notify;
@@ -163,6 +187,7 @@ struct sf_rq {
 	uint64_t head;
 	uint64_t tail;
 	uint64_t *wr_ids;
+	struct sf_mem wr_ids_mem;
 	uint64_t *doorbell;
 	struct sf_notify notify;
 };
@@ -179,11 +204,14 @@ struct sf_srq {
 	uint8_t log_depth;
 	uint8_t log_stride;
 	bool needs_notify;
+	struct ibv_pd *domain;
 	uint32_t max_sge;
 	uint64_t head;
 	uint32_t free; /* first free cookie, or SF_SRQ_NONE */
 	uint32_t *next_free;
+	struct sf_mem next_free_mem;
 	uint64_t *wr_ids;
+	struct sf_mem wr_ids_mem;
 	uint64_t *doorbell;
 	struct sf_notify notify;
 	struct sf_view ring_view;
@@ -308,6 +336,31 @@ void sf_unmap_region(struct sf_context *ctx, struct sf_view *view);
 /* pd.c */
 struct ibv_pd *sf_alloc_pd(struct ibv_context *context);
 int sf_dealloc_pd(struct ibv_pd *pd);
+struct ibv_td *sf_alloc_td(struct ibv_context *context,
+			   struct ibv_td_init_attr *attr);
+int sf_dealloc_td(struct ibv_td *td);
+struct ibv_pd *sf_alloc_parent_domain(struct ibv_context *context,
+				      struct ibv_parent_domain_init_attr *attr);
+void sf_domain_join(struct ibv_pd *pd);
+void sf_domain_leave(struct ibv_pd *pd);
+bool sf_domain_single_threaded(struct ibv_pd *pd);
+int sf_mem_alloc(struct sf_mem *mem, struct ibv_pd *pd, size_t n, size_t size);
+void sf_mem_free(struct sf_mem *mem);
+
+static inline void sf_ref_get(unsigned int *users)
+{
+	__atomic_add_fetch(users, 1, __ATOMIC_RELAXED);
+}
+
+static inline void sf_ref_put(unsigned int *users)
+{
+	__atomic_sub_fetch(users, 1, __ATOMIC_RELEASE);
+}
+
+static inline bool sf_ref_held(const unsigned int *users)
+{
+	return __atomic_load_n(users, __ATOMIC_ACQUIRE);
+}
 
 /* ah.c */
 struct ibv_ah *sf_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);

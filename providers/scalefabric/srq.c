@@ -35,14 +35,15 @@ static size_t sf_srq_ring_size(const struct sf_srq *srq)
 	return (size_t)1 << (srq->log_depth + srq->log_stride);
 }
 
-static int sf_init_cookies(struct sf_srq *srq)
+static int sf_init_cookies(struct sf_srq *srq, struct ibv_pd *pd)
 {
 	uint32_t n = 1U << srq->log_depth, i;
 
-	srq->wr_ids = calloc(n, sizeof(*srq->wr_ids));
-	srq->next_free = calloc(n, sizeof(*srq->next_free));
-	if (!srq->wr_ids || !srq->next_free)
+	if (sf_mem_alloc(&srq->wr_ids_mem, pd, n, sizeof(*srq->wr_ids)) ||
+	    sf_mem_alloc(&srq->next_free_mem, pd, n, sizeof(*srq->next_free)))
 		return ENOMEM;
+	srq->wr_ids = srq->wr_ids_mem.addr;
+	srq->next_free = srq->next_free_mem.addr;
 	for (i = 0; i < n; i++)
 		srq->next_free[i] = i + 1;
 	srq->next_free[n - 1] = SF_SRQ_NONE;
@@ -51,12 +52,13 @@ static int sf_init_cookies(struct sf_srq *srq)
 
 static void sf_free_srq(struct sf_srq *srq)
 {
-	free(srq->next_free);
-	free(srq->wr_ids);
+	sf_mem_free(&srq->next_free_mem);
+	sf_mem_free(&srq->wr_ids_mem);
 	free(srq);
 }
 
 static struct sf_srq *sf_new_srq(const struct sf_context *ctx,
+				 struct ibv_pd *pd,
 				 const struct ibv_srq_attr *attr)
 {
 	struct sf_srq *srq = calloc(1, sizeof(*srq));
@@ -67,7 +69,7 @@ static struct sf_srq *sf_new_srq(const struct sf_context *ctx,
 	srq->log_stride = sf_recv_log_stride(attr->max_sge);
 	srq->max_sge = sf_recv_max_sge(srq->log_stride);
 	srq->needs_notify = ctx->srq_notify;
-	if (sf_init_cookies(srq)) {
+	if (sf_init_cookies(srq, pd)) {
 		sf_free_srq(srq);
 		return NULL;
 	}
@@ -139,18 +141,20 @@ struct ibv_srq *sf_create_srq_ex(struct ibv_context *context,
 	err = sf_check_srq_attr(ctx, attr);
 	if (err)
 		goto err_check;
-	srq = sf_new_srq(ctx, &attr->attr);
+	srq = sf_new_srq(ctx, attr->pd, &attr->attr);
 	if (!srq) {
 		err = ENOMEM;
 		goto err_check;
 	}
-	err = sf_lock_init(&srq->lock, true);
+	err = sf_lock_init(&srq->lock, !sf_domain_single_threaded(attr->pd));
 	if (err)
 		goto err_new;
 	err = sf_cmd_create_srq(ctx, srq, attr);
 	if (err)
 		goto err_lock;
 
+	sf_domain_join(attr->pd);
+	srq->domain = attr->pd;
 	attr->attr.max_wr = 1U << srq->log_depth;
 	attr->attr.max_sge = srq->max_sge;
 	return &srq->vsrq.srq;
@@ -202,6 +206,7 @@ int sf_destroy_srq(struct ibv_srq *ibsrq)
 {
 	struct sf_context *ctx = to_sf_context(ibsrq->context);
 	struct sf_srq *srq = to_sf_srq(ibsrq);
+	struct ibv_pd *domain = srq->domain;
 	int err;
 
 	err = ibv_cmd_destroy_srq(ibsrq);
@@ -211,6 +216,7 @@ int sf_destroy_srq(struct ibv_srq *ibsrq)
 	sf_unmap_srq(ctx, srq);
 	sf_lock_destroy(&srq->lock);
 	sf_free_srq(srq);
+	sf_domain_leave(domain);
 	return 0;
 }
 

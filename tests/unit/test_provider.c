@@ -1690,6 +1690,154 @@ static void datagrams_carry_their_address(void **state)
 	assert_int_equal(errno, ENOMEM);
 }
 
+static struct {
+	int allocs, frees;
+	bool use_default, fail;
+} custom;
+
+static void *custom_alloc(struct ibv_pd *pd, void *pd_context, size_t size,
+			  size_t alignment, uint64_t resource_type)
+{
+	(void)pd;
+	(void)resource_type;
+	assert_ptr_equal(pd_context, &custom);
+	if (custom.use_default)
+		return IBV_ALLOCATOR_USE_DEFAULT;
+	if (custom.fail)
+		return NULL;
+	custom.allocs++;
+	/* Not zeroed: that is the caller's business. */
+	return memset(aligned_alloc(alignment,
+				    (size + alignment - 1) & ~(alignment - 1)),
+		      0xa5, size);
+}
+
+static void custom_free(struct ibv_pd *pd, void *pd_context, void *ptr,
+			uint64_t resource_type)
+{
+	(void)pd;
+	(void)resource_type;
+	assert_ptr_equal(pd_context, &custom);
+	custom.frees++;
+	free(ptr);
+}
+
+static struct ibv_pd *new_parent(struct fixture *f, struct ibv_td *td)
+{
+	struct ibv_parent_domain_init_attr attr = {
+		.pd = f->pd,
+		.td = td,
+		.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
+			     IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT,
+		.alloc = custom_alloc,
+		.free = custom_free,
+		.pd_context = &custom,
+	};
+
+	memset(&custom, 0, sizeof(custom));
+	return sf_alloc_parent_domain(f->context, &attr);
+}
+
+static void parent_domains_bring_an_allocator(void **state)
+{
+	struct fixture *f = *state;
+	struct ibv_qp_init_attr attr = qp_attr(f);
+	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 4}};
+	struct ibv_pd *parent = new_parent(f, NULL);
+	struct ibv_qp *qp;
+	struct ibv_srq *srq;
+
+	assert_non_null(parent);
+	assert_int_equal(parent->handle, f->pd->handle);
+	assert_int_equal(sf_dealloc_pd(f->pd), EBUSY);
+	qp = ibv_create_qp(parent, &attr);
+	assert_non_null(qp);
+	assert_int_equal(custom.allocs, 2);
+	assert_true(to_sf_qp(qp)->sq.lock.needed);
+	assert_int_equal(to_sf_qp(qp)->sq.shadow[0].wr_id, 0);
+	srq = ibv_create_srq(parent, &srq_attr);
+	assert_non_null(srq);
+	assert_int_equal(custom.allocs, 4);
+	assert_int_equal(sf_dealloc_pd(parent), EBUSY);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+	assert_int_equal(custom.frees, 4);
+
+	custom.use_default = true;
+	qp = ibv_create_qp(parent, &attr);
+	assert_non_null(qp);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(custom.frees, 4);
+	custom.use_default = false;
+	custom.fail = true;
+	assert_null(ibv_create_qp(parent, &attr));
+	assert_int_equal(errno, ENOMEM);
+	assert_null(ibv_create_srq(parent, &srq_attr));
+	assert_int_equal(errno, ENOMEM);
+	assert_int_equal(sf_dealloc_pd(parent), 0);
+}
+
+static void a_thread_domain_needs_no_locks(void **state)
+{
+	struct fixture *f = *state;
+	struct ibv_td_init_attr td_attr = {};
+	struct ibv_td *td = sf_alloc_td(f->context, &td_attr);
+	struct ibv_pd *parent = new_parent(f, td);
+	struct ibv_cq_init_attr_ex cq_attr = {
+		.cqe = 4,
+		.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD,
+		.parent_domain = parent,
+	};
+	struct ibv_qp_init_attr attr = qp_attr(f);
+	struct ibv_cq_ex *cq;
+	struct ibv_qp *qp;
+
+	assert_non_null(td);
+	assert_non_null(parent);
+	assert_int_equal(sf_dealloc_td(td), EBUSY);
+	qp = ibv_create_qp(parent, &attr);
+	assert_non_null(qp);
+	assert_false(to_sf_qp(qp)->sq.lock.needed);
+	assert_false(to_sf_qp(qp)->rq.lock.needed);
+	cq = sf_create_cq_ex(f->context, &cq_attr);
+	assert_non_null(cq);
+	assert_false(to_sf_cq_ex(cq)->lock.needed);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(sf_dealloc_pd(parent), EBUSY);
+	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+	assert_int_equal(sf_dealloc_pd(parent), 0);
+	assert_int_equal(sf_dealloc_td(td), 0);
+	cq_attr.parent_domain = f->pd;
+	assert_null(sf_create_cq_ex(f->context, &cq_attr));
+	assert_int_equal(errno, EINVAL);
+}
+
+static void bad_domains_are_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct ibv_parent_domain_init_attr attr = {.pd = f->pd};
+	struct ibv_td_init_attr td_attr = {.comp_mask = 1};
+	struct ibv_pd *parent = sf_alloc_parent_domain(f->context, &attr);
+
+	assert_non_null(parent);
+	attr.pd = parent;
+	assert_null(sf_alloc_parent_domain(f->context, &attr));
+	assert_int_equal(errno, EINVAL);
+	attr.pd = NULL;
+	assert_null(sf_alloc_parent_domain(f->context, &attr));
+	assert_int_equal(errno, EINVAL);
+	attr.pd = f->pd;
+	attr.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
+	assert_null(sf_alloc_parent_domain(f->context, &attr));
+	assert_int_equal(errno, EINVAL);
+	attr.comp_mask = 1 << 9;
+	assert_null(sf_alloc_parent_domain(f->context, &attr));
+	assert_int_equal(errno, EOPNOTSUPP);
+	assert_null(sf_alloc_td(f->context, &td_attr));
+	assert_int_equal(errno, EOPNOTSUPP);
+	assert_int_equal(sf_dealloc_pd(parent), 0);
+}
+
 static void shared_queues_are_checked_and_leave_nothing(void **state)
 {
 	struct fixture *f = *state;
@@ -1854,6 +2002,9 @@ int main(void)
 		CASE(a_failed_create_leaves_nothing_behind),
 		CASE(a_refused_destroy_keeps_the_qp_alive),
 		CASE(shared_receives_complete_in_any_order),
+		CASE(parent_domains_bring_an_allocator),
+		CASE(a_thread_domain_needs_no_locks),
+		CASE(bad_domains_are_refused),
 		CASE(datagrams_carry_their_address),
 		CASE(shared_queues_are_checked_and_leave_nothing),
 		CASE(qps_that_share_a_bucket_are_told_apart),

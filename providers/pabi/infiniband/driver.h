@@ -490,7 +490,9 @@ SF_PABI_AT(ibv_context, cmd_fd, 264);
 SF_PABI_AT(ibv_context, abi_compat, 320);
 
 SF_PABI_SIZE(verbs_context_ops, 76 * 8);
+SF_PABI_AT(verbs_context_ops, alloc_parent_domain, 4 * 8);
 SF_PABI_AT(verbs_context_ops, alloc_pd, 5 * 8);
+SF_PABI_AT(verbs_context_ops, alloc_td, 6 * 8);
 SF_PABI_AT(verbs_context_ops, attach_mcast, 9 * 8);
 SF_PABI_AT(verbs_context_ops, create_ah, 13 * 8);
 SF_PABI_AT(verbs_context_ops, create_cq, 15 * 8);
@@ -500,6 +502,7 @@ SF_PABI_AT(verbs_context_ops, create_qp_ex, 20 * 8);
 SF_PABI_AT(verbs_context_ops, create_srq, 22 * 8);
 SF_PABI_AT(verbs_context_ops, create_srq_ex, 23 * 8);
 SF_PABI_AT(verbs_context_ops, dealloc_pd, 26 * 8);
+SF_PABI_AT(verbs_context_ops, dealloc_td, 27 * 8);
 SF_PABI_AT(verbs_context_ops, dereg_mr, 28 * 8);
 SF_PABI_AT(verbs_context_ops, destroy_ah, 29 * 8);
 SF_PABI_AT(verbs_context_ops, destroy_cq, 31 * 8);

@@ -256,10 +256,10 @@ int rnic_mr_create(struct rnic *r, uint32_t ctx,
 }
 
 /*
- * Whoever found the region valid holds a lock of a QP of its protection
- * domain: after each of them was ours for a moment, nobody uses it.
+ * Whoever found the region (or counter) valid holds a lock of a QP of its
+ * protection domain: after each of them was ours for a moment, nobody uses it.
  */
-static bool mr_quiesce(struct rnic *r, uint32_t pdn)
+static bool pd_quiesce(struct rnic *r, uint32_t pdn)
 {
 	struct rnic_call call;
 	bool quiet = true;
@@ -287,7 +287,7 @@ int rnic_mr_destroy(struct rnic *r, uint32_t ctx, uint32_t key)
 	    mr->ctx != ctx)
 		return EINVAL;
 	__atomic_store_n(&mr->key, 0, __ATOMIC_SEQ_CST);
-	if (!mr_quiesce(r, mr->pdn))
+	if (!pd_quiesce(r, mr->pdn))
 		return EBUSY;
 	mr->live = 0;
 	r->sh->pd[mr->pdn % RNIC_MAX_PD].users--;
@@ -303,6 +303,56 @@ void rnic_space_reap(struct rnic *r, uint32_t space)
 		if (r->sh->mr[i].live && r->sh->mr[i].space == space)
 			rnic_mr_destroy(r, r->sh->mr[i].ctx,
 					r->sh->mr[i].last_key);
+}
+
+/* ---- counters ------------------------------------------------------- */
+
+static bool counter_live(const struct rnic *r, uint32_t i)
+{
+	return i == 0 || r->sh->counter[i].live || r->sh->counter[i].memory;
+}
+
+int rnic_counter_create(struct rnic *r, uint32_t ctx, uint32_t pdn,
+			uint32_t *id, uint64_t *mem)
+{
+	struct rnic_pd *pd = pd_get(r, ctx, pdn);
+	struct rnic_counter *c;
+	int err;
+
+	if (!pd)
+		return EINVAL;
+	*mem = r->ops->mem_alloc(r->host, RNIC_PAGE);
+	if (!*mem)
+		return ENOMEM;
+	err = rnic_pool_take(r, &r->sh->counters, RNIC_MAX_COUNTERS,
+			     counter_live, id);
+	if (err) {
+		r->ops->mem_free(r->host, *mem, RNIC_PAGE);
+		return err;
+	}
+	c = &r->sh->counter[*id];
+	c->ctx = ctx;
+	c->pdn = pdn;
+	c->memory = *mem;
+	pd->users++;
+	store_release(&c->live, 1);
+	return 0;
+}
+
+int rnic_counter_destroy(struct rnic *r, uint32_t ctx, uint32_t id)
+{
+	struct rnic_counter *c = &r->sh->counter[id % RNIC_MAX_COUNTERS];
+
+	if (id >= RNIC_MAX_COUNTERS || !c->memory || c->ctx != ctx)
+		return EINVAL;
+	__atomic_store_n(&c->live, 0, __ATOMIC_SEQ_CST);
+	if (!pd_quiesce(r, c->pdn))
+		return EBUSY;
+	r->ops->mem_free(r->host, c->memory, RNIC_PAGE);
+	c->memory = 0;
+	r->sh->pd[c->pdn % RNIC_MAX_PD].users--;
+	r->sh->counters.used--;
+	return 0;
 }
 
 /* ---- the end of a context ------------------------------------------- */
@@ -379,6 +429,9 @@ bool rnic_ctx_reap(struct rnic *r, uint32_t ctx)
 	for (i = 0; i < r->sh->mrs.high; i++)
 		if (r->sh->mr[i].live && r->sh->mr[i].ctx == ctx)
 			err |= rnic_mr_destroy(r, ctx, r->sh->mr[i].last_key);
+	for (i = 0; i < r->sh->counters.high; i++)
+		if (r->sh->counter[i].memory && r->sh->counter[i].ctx == ctx)
+			err |= rnic_counter_destroy(r, ctx, i);
 	for (i = 0; i < r->sh->pds.high; i++)
 		if (r->sh->pd[i].live && r->sh->pd[i].ctx == ctx)
 			err |= rnic_pd_destroy(r, ctx, i);

@@ -105,9 +105,23 @@ static inline struct rnic_srq *rnic_srq_get(const struct rnic *r, uint32_t srqn)
 									 NULL;
 }
 
+static inline const struct rnic_counter *rnic_counter_get(const struct rnic *r,
+							  uint32_t id)
+{
+	const struct rnic_counter *c = &r->sh->counter[id % RNIC_MAX_COUNTERS];
+
+	return id < RNIC_MAX_COUNTERS && load_acquire(&c->live) ? c : NULL;
+}
+
 static inline uint32_t rnic_mtu_bytes(uint32_t mtu)
 {
 	return 128u << mtu;
+}
+
+/* Packets that @len bytes take, without a division. */
+static inline uint32_t rnic_mtu_packets(uint32_t mtu, uint64_t len)
+{
+	return (len + rnic_mtu_bytes(mtu) - 1) >> (mtu + 7);
 }
 
 static inline uint32_t rnic_psn_add(uint32_t psn, uint32_t n)
@@ -202,6 +216,10 @@ enum rnic_copy_result rnic_atomic(struct rnic *r, const struct rnic_mr *mr,
 				  uint64_t va, enum rnic_atomic_op op,
 				  uint64_t arg, uint64_t compare,
 				  struct rnic_atomic_slot *slot);
+/* ... that adds to a word of the arena. */
+enum rnic_copy_result rnic_atomic_arena(struct rnic *r, uint64_t off,
+					uint64_t addend,
+					struct rnic_atomic_slot *slot);
 /* Whoever did that atomic died in there: was it done? */
 void rnic_atomic_settle(struct rnic *r, const struct rnic_atomic_slot *slot);
 

@@ -296,12 +296,11 @@ static bool atomic_lock(struct rnic *r, struct rnic_atomic_lock *lock)
 	return res != RNIC_LOCK_BUSY;
 }
 
-enum rnic_copy_result rnic_atomic(struct rnic *r, const struct rnic_mr *mr,
-				  uint64_t va, enum rnic_atomic_op op,
-				  uint64_t arg, uint64_t compare,
-				  struct rnic_atomic_slot *slot)
+static enum rnic_copy_result atomic_at(struct rnic *r, struct rnic_ref at,
+				       enum rnic_atomic_op op, uint64_t arg,
+				       uint64_t compare,
+				       struct rnic_atomic_slot *slot)
 {
-	struct rnic_ref at = atomic_ref(r, mr, va);
 	uint32_t hash = (uint32_t)(at.va >> 3) * 2654435761u ^ at.space;
 	struct rnic_atomic_lock *lock;
 	enum rnic_copy_result res;
@@ -316,6 +315,23 @@ enum rnic_copy_result rnic_atomic(struct rnic *r, const struct rnic_mr *mr,
 	lock->slot = 0;
 	r->ops->unlock(r->host, &lock->lock);
 	return res;
+}
+
+enum rnic_copy_result rnic_atomic(struct rnic *r, const struct rnic_mr *mr,
+				  uint64_t va, enum rnic_atomic_op op,
+				  uint64_t arg, uint64_t compare,
+				  struct rnic_atomic_slot *slot)
+{
+	return atomic_at(r, atomic_ref(r, mr, va), op, arg, compare, slot);
+}
+
+enum rnic_copy_result rnic_atomic_arena(struct rnic *r, uint64_t off,
+					uint64_t addend,
+					struct rnic_atomic_slot *slot)
+{
+	struct rnic_ref at = {off, 8, RNIC_SPACE_ARENA};
+
+	return atomic_at(r, at, RNIC_FADD, addend, 0, slot);
 }
 
 void rnic_atomic_settle(struct rnic *r, const struct rnic_atomic_slot *slot)

@@ -21,6 +21,8 @@ struct wqe {
 	struct rnic_ah ah; /* datagrams */
 	uint32_t status; /* what is wrong with it */
 	uint32_t syndrome;
+	uint32_t reads; /* how much it counts against max_rd_atomic */
+	uint32_t packets;
 	struct rnic_sgl sgl;
 	union {
 		uint8_t bytes[1 << SF_SLOT_LOG_MAX];
@@ -71,10 +73,21 @@ static const struct op_info *op_info(uint32_t opcode)
 		       &none;
 }
 
-/* Flags that this device carries out; others are an operation error. */
-#define FLAGS_SUPPORTED                                                        \
-	(SF_WQE_SIGNALED | SF_WQE_FENCE | SF_WQE_SOLICITED | SF_WQE_INLINE |   \
-	 SF_WQE_NOFETCH)
+/* Flags that go with every operation. */
+#define FLAGS_PLAIN \
+	(SF_WQE_SIGNALED | SF_WQE_FENCE | SF_WQE_SOLICITED | SF_WQE_INLINE)
+/* Others that this device carries out; the rest is an operation error. */
+#define FLAGS_SPECIAL \
+	(SF_WQE_SIGNAL | SF_WQE_WEAK | SF_WQE_COUNTER | SF_WQE_NOFETCH)
+
+/*
+ * A fused signal is one more packet of its WRITE, the last: a FETCH_ADD whose
+ * result nobody wants.  Order, protection and "exactly once" are an atomic's.
+ */
+static bool signals(const struct wqe *w)
+{
+	return w->flags & SF_WQE_SIGNAL;
+}
 
 /* Is all that is posted flushed? */
 static bool sq_dead(const struct rnic_qp *qp)
@@ -176,7 +189,7 @@ static void wqe_data(const struct rnic *r, const struct rnic_qp *qp,
 		     struct wqe *w, const struct op_info *op, uint32_t n_sge)
 {
 	uint32_t stride = 1u << qp->init.sq_log_stride;
-	int args = op->atomic;
+	int args = op->atomic || signals(w);
 
 	if (w->flags & SF_WQE_INLINE) {
 		if (n_sge || op->reads)
@@ -231,6 +244,41 @@ static uint32_t wqe_used(uint32_t flags, uint32_t n_sge, uint32_t inline_len)
 	return (SF_SLOT_DATA + SF_SLOT_ARGS_SIZE + data + 63) & ~63u;
 }
 
+static void wqe_counter(const struct rnic *r, const struct rnic_qp *qp,
+			struct wqe *w)
+{
+	const struct rnic_counter *c =
+		rnic_counter_get(r, w->slot.head.counter_id);
+
+	if (!c)
+		wqe_bad(w, SF_ST_LOC_PROT_ERR, SF_SYN_KEY);
+	else if (c->pdn != qp->init.pdn)
+		wqe_bad(w, SF_ST_LOC_PROT_ERR, SF_SYN_PD);
+}
+
+/* Flags that do not go with every operation. */
+static void wqe_special(const struct rnic *r, const struct rnic_qp *qp,
+			struct wqe *w, const struct op_info *op, uint32_t n_sge)
+{
+	if (w->flags & ~(FLAGS_PLAIN | FLAGS_SPECIAL) ||
+	    (w->flags & SF_WQE_NOFETCH && (!op->atomic || n_sge)) ||
+	    (signals(w) &&
+	     (w->opcode != SF_OP_WRITE || qp->init.type != RNIC_QPT_RC)))
+		wqe_bad(w, SF_ST_LOC_QP_OP_ERR, SF_SYN_OPCODE);
+	else if (w->flags & SF_WQE_COUNTER)
+		wqe_counter(r, qp, w);
+}
+
+static uint32_t wqe_packets(const struct rnic_qp *qp, const struct wqe *w)
+{
+	if (!op_info(w->opcode)->packet)
+		return 0;
+	if (op_info(w->opcode)->atomic || !w->sgl.total ||
+	    qp->init.type == RNIC_QPT_UD)
+		return 1; /* a signal alone: no WRITE before it */
+	return rnic_mtu_packets(qp->attr.path_mtu, w->sgl.total) + signals(w);
+}
+
 /* Is there a committed WQE at @index?  Then reads and checks it. */
 static bool wqe_load(const struct rnic *r, const struct rnic_qp *qp,
 		     uint64_t index, struct wqe *w)
@@ -264,28 +312,19 @@ static bool wqe_load(const struct rnic *r, const struct rnic_qp *qp,
 	w->arg1 = w->slot.head.arg1;
 
 	op = op_info(w->opcode);
-	if (unlikely(!(op->types & 1u << qp->init.type) || w->flags & ~FLAGS_SUPPORTED ||
-		     (w->flags & SF_WQE_NOFETCH && (!op->atomic || n_sge))))
+	w->reads = op->reads | signals(w);
+	if (unlikely(!(op->types & 1u << qp->init.type)))
 		wqe_bad(w, SF_ST_LOC_QP_OP_ERR, SF_SYN_OPCODE);
-	else
+	else if (unlikely(w->flags & ~FLAGS_PLAIN))
+		wqe_special(r, qp, w, op, n_sge);
+	if (likely(!w->status))
 		wqe_data(r, qp, w, op, n_sge);
 	if (qp->init.type == RNIC_QPT_UD && !w->status)
 		wqe_datagram(r, qp, w, op);
-	if (unlikely(op->reads && !qp->attr.max_rd_atomic))
+	if (unlikely(w->reads && !qp->attr.max_rd_atomic))
 		wqe_bad(w, SF_ST_LOC_QP_OP_ERR, SF_SYN_DEPTH);
+	w->packets = wqe_packets(qp, w);
 	return true;
-}
-
-static uint32_t wqe_packets(const struct rnic_qp *qp, const struct wqe *w)
-{
-	uint32_t mtu = rnic_mtu_bytes(qp->attr.path_mtu);
-
-	if (!op_info(w->opcode)->packet)
-		return 0;
-	if (op_info(w->opcode)->atomic || !w->sgl.total ||
-	    qp->init.type == RNIC_QPT_UD)
-		return 1;
-	return (w->sgl.total + mtu - 1) / mtu;
 }
 
 /* ---- completing ----------------------------------------------------- */
@@ -314,6 +353,32 @@ static enum rnic_push_result push_cqe(struct rnic_call *call,
 	return rnic_cq_push(call, qp->init.send_cqn, &cqe, &qp->req.intent);
 }
 
+/*
+ * Counts WQE @index in its counter, once: should the holder of our lock die, or
+ * its CQE have to wait, the slot tells the next who comes.  False: not now.
+ */
+static bool count(struct rnic *r, struct rnic_qp *qp, const struct wqe *w,
+		  uint64_t index, bool success)
+{
+	struct rnic_atomic_slot *slot = &qp->req.counted;
+	const struct rnic_counter *c;
+
+	if (likely(!(w->flags & SF_WQE_COUNTER)) ||
+	    (slot->state == RNIC_ATOMIC_DONE && slot->psn == (uint32_t)index))
+		return true;
+	c = rnic_counter_get(r, w->slot.head.counter_id);
+	if (!c || c->pdn != qp->init.pdn)
+		return true; /* destroyed meanwhile */
+	store_release(&slot->state, RNIC_ATOMIC_NONE);
+	slot->psn = (uint32_t)index;
+	return rnic_atomic_arena(
+		       r,
+		       c->memory +
+			       (success ? offsetof(struct sf_counter, success) :
+					  offsetof(struct sf_counter, error)),
+		       1, slot) != RNIC_COPY_BUSY;
+}
+
 static void line_store(const struct rnic *r, const struct rnic_qp *qp,
 		       uint64_t word)
 {
@@ -329,8 +394,9 @@ static bool complete(struct rnic_call *call, struct rnic_qp *qp,
 {
 	struct rnic_requester *req = &qp->req;
 	const struct rnic_position at = *una(req);
-	uint32_t npkts = wqe_packets(qp, w);
 
+	if (unlikely(!count(call->r, qp, w, at.index, true)))
+		return false;
 	if (wqe_signaled(qp, w)) {
 		enum rnic_push_result res =
 			push_cqe(call, qp, w, at.index, SF_ST_SUCCESS, 0);
@@ -342,9 +408,9 @@ static bool complete(struct rnic_call *call, struct rnic_qp *qp,
 			return false;
 		}
 	}
-	una_move(req, at.index + 1, rnic_psn_add(at.psn, npkts));
+	una_move(req, at.index + 1, rnic_psn_add(at.psn, w->packets));
 	store_release(&req->intent.set, 0);
-	req->reads -= op_info(w->opcode)->reads;
+	req->reads -= w->reads;
 	line_store(call->r, qp, at.index + 1);
 	return true;
 }
@@ -408,6 +474,8 @@ static bool flush(struct rnic_call *call, struct rnic_qp *qp)
 			req->counters.req_cqe_flush_error++;
 		}
 		flush_line(call->r, qp, at.index, status, syndrome);
+		if (!count(call->r, qp, &w, at.index, false))
+			return false;
 		/* A CQ in error takes nothing: its queues are lost. */
 		if (push_cqe(call, qp, &w, at.index, status, syndrome) ==
 		    RNIC_PUSH_BUSY)
@@ -574,7 +642,7 @@ static enum acked acked(struct rnic_call *call, struct rnic_qp *qp,
 		if (!loaded && !wqe_load(call->r, qp, una(req)->index, w))
 			break;
 		loaded = false;
-		end = rnic_psn_add(una(req)->psn, wqe_packets(qp, w));
+		end = rnic_psn_add(una(req)->psn, w->packets);
 		if (!op_info(w->opcode)->reads)
 			progress(qp, rnic_psn_diff(psn, end) < 0 ?
 					     psn :
@@ -606,7 +674,7 @@ static bool place(struct rnic_call *call, struct rnic_qp *qp,
 
 	rnic_sgl_init(&raw);
 	if (answer->op == RNIC_PKT_ATOMIC_RESPONSE) {
-		if (w->flags & SF_WQE_NOFETCH)
+		if (w->flags & (SF_WQE_NOFETCH | SF_WQE_SIGNAL))
 			return true;
 		rnic_sgl_add(&raw, NULL, (uintptr_t)&answer->arg0, 8);
 		return !rnic_sgl_copy(call->r, &w->sgl, 0, &raw, 0, 8);
@@ -656,8 +724,7 @@ static bool treat_response(struct rnic_call *call, struct rnic_qp *qp,
 		if (!treat_acked(call, qp, rnic_psn_add(first, -1), w, false))
 			return false;
 		if (first != req->acked_psn ||
-		    !wqe_load(call->r, qp, una(req)->index, w) ||
-		    !op_info(w->opcode)->reads)
+		    !wqe_load(call->r, qp, una(req)->index, w) || !w->reads)
 			return true; /* a ghost */
 	}
 	if (!place(call, qp, w, answer)) {
@@ -694,6 +761,23 @@ static bool treat_answer(struct rnic_call *call, struct rnic_qp *qp,
 
 /* ---- sending -------------------------------------------------------- */
 
+/* The signal of a WRITE whose payload was sent. */
+static void build_signal(const struct rnic_qp *qp, const struct wqe *w,
+			 struct rnic_packet *pkt)
+{
+	*pkt = (struct rnic_packet){
+		.op = RNIC_PKT_FADD,
+		.flags = RNIC_PKT_FIRST | RNIC_PKT_LAST,
+		.src_qpn = qp->qpn,
+		.dest_qpn = qp->attr.dest_qpn,
+		.psn = qp->req.next_psn,
+		.npkts = 1,
+		.rkey = (uint32_t)w->arg1,
+		.va = w->arg0,
+		.arg0 = (uint64_t)(int64_t)(int32_t)(w->arg1 >> 32),
+	};
+}
+
 static void build_packet(const struct rnic_qp *qp, const struct wqe *w,
 			 const struct rnic_link_ops *link,
 			 struct rnic_packet *pkt)
@@ -709,7 +793,7 @@ static void build_packet(const struct rnic_qp *qp, const struct wqe *w,
 		.src_qpn = qp->qpn,
 		.dest_qpn = qp->attr.dest_qpn,
 		.psn = qp->req.next_psn,
-		.npkts = len ? (len + mtu - 1) / mtu : 1,
+		.npkts = len ? rnic_mtu_packets(qp->attr.path_mtu, len) : 1,
 		.rkey = w->rkey,
 		.va = w->remote_addr,
 		.len = len,
@@ -752,20 +836,25 @@ static bool send_packet(struct rnic_call *call, struct rnic_qp *qp,
 	struct rnic_requester *req = &qp->req;
 	const struct rnic_link_ops *link = call->r->links[qp->link];
 	struct rnic_packet pkt, answer;
-	bool first = una(req)->index == req->cur;
+	bool first = una(req)->index == req->cur, last = true;
 
-	build_packet(qp, w, link, &pkt);
+	if (!req->cur_off)
+		req->reads += w->reads;
+	if (unlikely(signals(w)) && req->cur_off == w->sgl.total) {
+		build_signal(qp, w, &pkt);
+	} else {
+		build_packet(qp, w, link, &pkt);
+		last = pkt.flags & RNIC_PKT_LAST && !signals(w);
+	}
 	req->next_psn = rnic_psn_add(pkt.psn, pkt.npkts);
 	if (rnic_psn_diff(req->next_psn, req->sent_psn) > 0)
 		req->sent_psn = req->next_psn;
 	req->cur_off += pkt.len;
-	if (pkt.flags & RNIC_PKT_LAST) {
+	if (last) {
 		req->cur++;
 		req->cur_off = 0;
 		req->counters.tx_requests++;
 	}
-	if (pkt.flags & RNIC_PKT_FIRST)
-		req->reads += op_info(w->opcode)->reads;
 	if (pkt.payload)
 		req->counters.xmit_bytes += pkt.len;
 	req->counters.xmit_packets += pkt.payload ? pkt.npkts : 1;
@@ -820,8 +909,7 @@ static bool held_up(const struct rnic_qp *qp, const struct wqe *w)
 	if (req->cur_off)
 		return false;
 	return (w->flags & SF_WQE_FENCE && req->reads) ||
-	       (op_info(w->opcode)->reads &&
-		req->reads >= qp->attr.max_rd_atomic);
+	       (w->reads && req->reads >= qp->attr.max_rd_atomic);
 }
 
 bool rnic_sq_drained(const struct rnic_qp *qp)
@@ -1009,6 +1097,7 @@ void rnic_requester_reset(struct rnic *r, struct rnic_qp *qp, uint64_t start)
 	req->wait = RNIC_WAIT_NONE;
 	req->deadline = 0;
 	req->intent.set = 0;
+	req->counted.state = RNIC_ATOMIC_NONE;
 	req->fail_status = 0;
 	req->failed = 0;
 	una_move(req, start, 0);
@@ -1064,12 +1153,14 @@ void rnic_requester_repair(struct rnic *r, struct rnic_qp *qp)
 	const struct rnic_position at = *una(req);
 	struct wqe w;
 
+	if (req->counted.state == RNIC_ATOMIC_BEGUN)
+		rnic_atomic_settle(r, &req->counted);
 	if (rnic_cq_pushed(r, qp->init.send_cqn, &req->intent)) {
 		/* Its WQE is done; perhaps una has moved past it already. */
 		if (req->intent_wqe == at.index &&
 		    wqe_load(r, qp, at.index, &w))
 			una_move(req, at.index + 1,
-				 rnic_psn_add(at.psn, wqe_packets(qp, &w)));
+				 rnic_psn_add(at.psn, w.packets));
 		req->fail_status = 0;
 	}
 	/* It failed, but nobody knows: it is sent again. */

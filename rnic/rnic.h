@@ -34,6 +34,7 @@
 #define RNIC_MAX_AH 32768
 #define RNIC_MAX_MCAST 4096 /* attachments of QPs to groups */
 #define RNIC_MAX_MCAST_ATTACH 16 /* of one group */
+#define RNIC_MAX_COUNTERS 1024
 #define RNIC_MAX_RD_ATOMIC 16
 #define RNIC_NAME_MAX 32
 
@@ -324,6 +325,12 @@ int rnic_mr_create(struct rnic *r, uint32_t ctx,
 		   const struct rnic_mr_attr *attr, uint32_t *key);
 /* Returns when nobody uses the region any more. */
 int rnic_mr_destroy(struct rnic *r, uint32_t ctx, uint32_t key);
+
+/* A counter for work requests of that PD; @mem: arena offset of its page. */
+int rnic_counter_create(struct rnic *r, uint32_t ctx, uint32_t pdn,
+			uint32_t *id, uint64_t *mem);
+/* Returns when nobody counts in it any more. */
+int rnic_counter_destroy(struct rnic *r, uint32_t ctx, uint32_t id);
 
 struct rnic_cq_attr {
 	uint32_t dev;

@@ -19,7 +19,7 @@
 #include "scalefabric/sf_hw.h"
 
 #define RNIC_MAGIC 0x534652410000ULL /* "SFRA" */
-#define RNIC_STATE_VERSION 3
+#define RNIC_STATE_VERSION 6
 
 #define RNIC_QPN_INDEX_BITS 14
 #define RNIC_QPN_MASK 0xffffffu
@@ -28,11 +28,20 @@
 
 _Static_assert(1 << RNIC_QPN_INDEX_BITS == RNIC_MAX_QP, "QPN holds an index");
 
+/* Where work requests with SF_WQE_COUNTER count. */
+struct rnic_counter {
+	uint32_t live;
+	uint32_t ctx;
+	uint32_t pdn;
+	uint32_t reserved;
+	uint64_t memory; /* arena offset of a page: struct sf_counter at 0 */
+};
+
 struct rnic_pd {
 	uint32_t live;
 	uint32_t ctx;
 	uint32_t dev;
-	uint32_t users; /* MRs, AHs, SRQs and QPs */
+	uint32_t users; /* MRs, AHs, SRQs, counters and QPs */
 };
 
 struct rnic_mr {
@@ -163,6 +172,20 @@ enum rnic_wait {
 	RNIC_WAIT_CQE, /* answered, but its CQE could not be written yet */
 };
 
+enum rnic_atomic_state {
+	RNIC_ATOMIC_NONE,
+	RNIC_ATOMIC_BEGUN, /* perhaps done: the lock's next holder sees */
+	RNIC_ATOMIC_DONE,
+};
+
+/* Result of an atomic, for a repeated request (IBTA vol. 1, 9.4.5). */
+struct rnic_atomic_slot {
+	uint64_t value; /* what was there before */
+	uint32_t psn;
+	uint16_t state; /* enum rnic_atomic_state */
+	uint16_t lock; /* under which it is done */
+};
+
 struct rnic_requester {
 	struct rnic_lock lock;
 	uint32_t mark; /* somebody rang while the lock was held */
@@ -198,21 +221,9 @@ struct rnic_requester {
 	uint32_t reads; /* READs and atomics sent and not complete */
 	uint32_t went_back; /* for a lost packet, and nothing came since */
 	struct rnic_counters counters;
+	/* Counted last; .psn: low bits of the WQE's index. */
+	struct rnic_atomic_slot counted;
 } __attribute__((aligned(RNIC_CACHE_LINE)));
-
-enum rnic_atomic_state {
-	RNIC_ATOMIC_NONE,
-	RNIC_ATOMIC_BEGUN, /* perhaps done: the lock's next holder sees */
-	RNIC_ATOMIC_DONE,
-};
-
-/* Result of an atomic, for a repeated request (IBTA vol. 1, 9.4.5). */
-struct rnic_atomic_slot {
-	uint64_t value; /* what was there before */
-	uint32_t psn;
-	uint16_t state; /* enum rnic_atomic_state */
-	uint16_t lock; /* under which it is done */
-};
 
 /* Atomics on the words that hash to it are done under it, one at a time. */
 struct rnic_atomic_lock {
@@ -318,7 +329,7 @@ struct rnic_shared {
 	uint32_t reserved;
 	struct rnic_device device[RNIC_MAX_DEVICES];
 
-	struct rnic_pool pds, mrs, cqs, srqs, qps, ahs, mcasts;
+	struct rnic_pool pds, mrs, cqs, srqs, qps, ahs, mcasts, counters;
 
 	/* Timers: one bit a QP, set before the deadline is published. */
 	uint64_t timer_bits[RNIC_MAX_QP / 64];
@@ -329,6 +340,7 @@ struct rnic_shared {
 	struct rnic_ah ah[RNIC_MAX_AH];
 	struct rnic_mcast mcast[RNIC_MAX_MCAST];
 	struct rnic_mr mr[RNIC_MAX_MR];
+	struct rnic_counter counter[RNIC_MAX_COUNTERS];
 	struct rnic_cq cq[RNIC_MAX_CQ];
 	struct rnic_srq srq[RNIC_MAX_SRQ];
 	struct rnic_qp qp[RNIC_MAX_QP];

@@ -666,9 +666,9 @@ struct sf_wqe *fx_slot(const struct fx_end *e, uint64_t index)
 				     (slot << e->init.sq_log_stride));
 }
 
-static bool opcode_has_args(uint32_t opcode)
+static bool has_args(uint32_t opcode, uint32_t flags)
 {
-	return opcode == SF_OP_ATOMIC_CAS || opcode == SF_OP_ATOMIC_FADD;
+	return flags & SF_WQE_SIGNAL || opcode == SF_OP_ATOMIC_CAS || opcode == SF_OP_ATOMIC_FADD;
 }
 
 uint64_t fx_post(struct fx_end *e, const struct fx_wr *wr)
@@ -676,11 +676,12 @@ uint64_t fx_post(struct fx_end *e, const struct fx_wr *wr)
 	uint64_t index = e->sq_next++;
 	struct sf_wqe *wqe = fx_slot(e, index);
 	uint32_t stride = 1u << e->init.sq_log_stride, i;
-	int args = opcode_has_args(wr->opcode);
+	int args = has_args(wr->opcode, wr->flags);
 	struct sf_doorbell *db = rnic_at(e->r, e->mem.doorbells);
 
 	memset(&wqe->inline_len, 0xa5, stride - 8);
 	wqe->inline_len = wr->len;
+	wqe->counter_id = wr->counter_id;
 	wqe->remote_addr = wr->remote_addr;
 	wqe->rkey = wr->rkey;
 	wqe->imm = wr->imm;

@@ -210,6 +210,7 @@ struct fx_wr {
 	uint64_t remote_addr;
 	uint32_t rkey, imm;
 	uint64_t arg0, arg1;
+	uint32_t counter_id;
 	const void *data; /* inline */
 	uint32_t len;
 	uint32_t n_sge;

@@ -241,6 +241,39 @@ static void put_get_and_atomics_do_what_they_say(void **state)
 	expect_no_cqe(&g.a.scq);
 }
 
+static void put_signal_and_counter_are_one_slot(void **state)
+{
+	struct sf_gda_signal signal = {g.bm.addr + 64, g.bm.key, -5 - 1};
+	struct sf_counter *counter;
+	uint64_t t, first = g.q.next, mem, value;
+	uint32_t id;
+
+	(void)state;
+	assert_int_equal(
+		rnic_counter_create(g.a.r, g.a.ctx, g.a.pdn, &id, &mem), 0);
+	counter = rnic_at(g.a.r, mem);
+	*own_word(0) = 77;
+	assert_int_equal(sf_gda_put_signal(&g.q, remote(0), own(0), 8, signal,
+					   SF_GDA_COUNT(id), &t),
+			 0);
+	assert_int_equal(sf_gda_wait_change(&g.q, &g.target[8], 0, 0, &value),
+			 SF_GDA_TIMEDOUT);
+	look();
+	assert_int_equal(g.q.next, first + 1);
+	assert_int_equal(sf_gda_wait_change(&g.q, &g.target[8], 0, 0, &value),
+			 0);
+	assert_true((int64_t)value == -6);
+	assert_int_equal(g.target[0], 77);
+	assert_int_equal(sf_gda_wait_counter(counter, 1, 0), 0);
+
+	signal.addend = 7;
+	assert_int_equal(sf_gda_signal(&g.q, signal, SF_WQE_WEAK, &t), 0);
+	look();
+	assert_int_equal(sf_gda_wait(&g.q, t, 0), 0);
+	assert_int_equal(sf_gda_wait_signal(&g.q, &g.target[8], 1, 0), 0);
+	assert_int_equal(counter->success, 1);
+}
+
 static void put_with_immediate_takes_a_receive(void **state)
 {
 	struct sf_cqe cqe;
@@ -769,6 +802,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		D(put_get_and_atomics_do_what_they_say),
+		D(put_signal_and_counter_are_one_slot),
 		D(put_with_immediate_takes_a_receive),
 		D(batch_rings_once),
 		D(collective_of_one_lane_is_a_put),

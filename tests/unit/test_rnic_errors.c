@@ -295,7 +295,7 @@ static void flags_that_nobody_carries_out_are_operation_errors(void **state)
 	for (bit = 0; bit < 16; bit++) {
 		uint32_t known = SF_WQE_SIGNALED | SF_WQE_FENCE |
 				 SF_WQE_SOLICITED | SF_WQE_INLINE |
-				 SF_WQE_NOFETCH;
+				 SF_WQE_SIGNAL | SF_WQE_WEAK | SF_WQE_COUNTER;
 		struct fx_wr wr = request(g, SF_OP_WRITE, 8);
 
 		if (known & 1u << bit)

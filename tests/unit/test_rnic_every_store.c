@@ -503,6 +503,10 @@ static struct fx_wr wr_of(const struct rig *g, uint32_t i,
 		wr.arg0 = 5;
 		wr.arg1 = 100 + i;
 	}
+	if (q->flags & SF_WQE_SIGNAL) {
+		wr.arg0 = bm->addr + NUMBER(i);
+		wr.arg1 = bm->key | 3ull << 32;
+	}
 	if (q->fault == BAD_LKEY)
 		wr.sge[0].lkey ^= 1;
 	if (q->fault == BAD_RKEY)
@@ -1543,6 +1547,20 @@ static struct scenario scenarios[] = {
 		.wrs = 1,
 		.recvs = 2,
 		.burst = 256,
+	},
+	{
+		.name = "RDMA WRITE with signal",
+		.wr = {{SF_OP_WRITE, SIG | SF_WQE_SIGNAL, 64, 0},
+		       {SF_OP_NOP, 0, 0, 0}},
+		.wrs = 2,
+	},
+	{
+		.name = "RDMA WRITE with signal, two packets, on a wire",
+		.wr = {{SF_OP_WRITE, SIG | SF_WQE_SIGNAL, 300, 0},
+		       {SF_OP_WRITE, SF_WQE_SIGNAL, 0, 0}},
+		.wrs = 2,
+		.wire = true,
+		.act = ring_a_and_wire,
 	},
 	{
 		.name = "RDMA READ",

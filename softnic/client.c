@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <time.h>
 #include "softnic/build_id.h"
 #include "softnic/client.h"
@@ -24,6 +25,8 @@
 #define POSITION_MAGIC 0x5346ull /* "SF" */
 #define UVERBS_MAJOR 231
 #define UVERBS_MINOR 192
+#define MISC_MAJOR 10
+#define CM_MINOR 122
 
 /* A pipe end that this process holds for a context or a channel. */
 struct pipe_end {
@@ -717,7 +720,7 @@ uint32_t sfnic_context(int fd, uint32_t *dev)
 		return 0;
 	if (fd < SFNIC_FD_TABLE)
 		what = __atomic_load_n(&sfnic_fd_ctx[fd], __ATOMIC_ACQUIRE);
-	if (what & SFNIC_FD_INTERNAL)
+	if (what & (SFNIC_FD_INTERNAL | SFNIC_FD_CM))
 		return 0;
 	if (!what || what & SFNIC_FD_EVENTS) {
 		what = context_by_position(fd);
@@ -785,6 +788,7 @@ void sfnic_fd_closed(int fd)
 		pthread_mutex_unlock(&me.lock);
 		return;
 	}
+	/* An event channel of rdma_cm: the daemon sees its end. */
 	ctx = sfnic_context(fd, &dev);
 	fd_note(fd, 0);
 	if (!ctx)
@@ -809,6 +813,89 @@ void sfnic_fake_stat(uint32_t unit, struct stat *st)
 void sfnic_fake_fstat(uint32_t dev, struct stat *st)
 {
 	sfnic_fake_stat(me.host.shared->uverbs_base + dev, st);
+}
+
+/* ---- event channels of rdma_cm --------------------------------------- */
+
+/*
+ * What a channel is, its own name tells, wherever it has come to: the number,
+ * and whose.  Abstract names belong to a network namespace, as the daemon does.
+ */
+struct cm_name {
+	sa_family_t family;
+	char zero;
+	char word[9];
+	uint32_t channel;
+	uint64_t ino, dev; /* of the arena */
+} __attribute__((packed));
+
+static struct cm_name cm_name(uint32_t channel)
+{
+	return (struct cm_name){
+		.family = AF_UNIX,
+		.word = {'s', 'f', 'n', 'i', 'c', '-', 'c', 'm', '/'},
+		.channel = channel,
+		.ino = me.ino,
+		.dev = me.dev,
+	};
+}
+
+int sfnic_cm_open(int flags)
+{
+	struct sfnic_req req = {.op = SFNIC_CM_OPEN};
+	struct cm_name name;
+	struct sfnic_rsp rsp;
+	int fd[2], err;
+
+	if (!sfnic_rnic())
+		return -1;
+	err = (int)-RAW(SYS_socketpair, AF_UNIX,
+			SOCK_SEQPACKET |
+				(flags & O_CLOEXEC ? SOCK_CLOEXEC : 0) |
+				(flags & O_NONBLOCK ? SOCK_NONBLOCK : 0),
+			0, fd);
+	if (err) {
+		errno = err;
+		return -1;
+	}
+	fd[1] = keep(fd[1]);
+	err = sfnic_call(&req, fd[1], &rsp, NULL);
+	let_go(fd[1]);
+	name = cm_name(rsp.id);
+	if (!err)
+		err = (int)-RAW(SYS_bind, fd[0], &name, sizeof(name));
+	/* Beyond the table writes would not find it. */
+	if (!err && fd[0] >= SFNIC_FD_TABLE)
+		err = EMFILE;
+	if (err) {
+		raw_close(fd[0]);
+		errno = err;
+		return -1;
+	}
+	fd_note(fd[0], SFNIC_FD_CM);
+	return fd[0];
+}
+
+uint32_t sfnic_cm_channel(int fd)
+{
+	struct cm_name name = {0}, ours;
+	socklen_t len = sizeof(name);
+
+	if (RAW(SYS_getsockname, fd, &name, &len) || len != sizeof(name))
+		return 0;
+	/* It may have come from another process, before we are connected. */
+	if (!me.base)
+		sfnic_rnic();
+	ours = cm_name(name.channel);
+	return memcmp(&name, &ours, sizeof(name)) ? 0 : name.channel;
+}
+
+void sfnic_fake_cm_stat(struct stat *st)
+{
+	st->st_mode = S_IFCHR | 0666;
+	st->st_rdev = makedev(MISC_MAJOR, CM_MINOR);
+	st->st_size = 0;
+	st->st_blocks = 0;
 }
 
 /* ---- event pipes ---------------------------------------------------- */

@@ -26,12 +26,13 @@ int sfnic_call(struct sfnic_req *req, int send_fd, struct sfnic_rsp *rsp,
 /*
  * What an fd number below SFNIC_FD_TABLE is, as far as this process has seen:
  * 0 nothing of ours, SFNIC_FD_EVENTS the read end of an event pipe,
- * SFNIC_FD_INTERNAL a descriptor that the program does not know of, else
- * context number | device << 16.
+ * SFNIC_FD_INTERNAL a descriptor that the program does not know of, SFNIC_FD_CM
+ * an event channel of rdma_cm, else context number | device << 16.
  */
 #define SFNIC_FD_TABLE 4096
 #define SFNIC_FD_EVENTS (1u << 31)
 #define SFNIC_FD_INTERNAL (1u << 30) /* not for the program to close */
+#define SFNIC_FD_CM (1u << 29)	     /* an event channel of rdma_cm */
 extern uint32_t sfnic_fd_ctx[SFNIC_FD_TABLE];
 
 /* Opens uverbs@unit, if it is a device of ours: a command fd whose file
@@ -67,6 +68,15 @@ uint32_t sfnic_fd_channel(int fd);
 int sfnic_channel_fd(uint32_t channel);
 int sfnic_async_read_fd(uint32_t ctx);
 
+/*
+ * Opens rdma_cm: an event channel.  It is one end of a pair of sockets, whose
+ * other end the daemon has: readable when an event waits, and the daemon knows
+ * when its last reference is gone.
+ */
+int sfnic_cm_open(int flags);
+/* The channel that @fd is, also by dup or from another process; 0: none. */
+uint32_t sfnic_cm_channel(int fd);
+
 /* Registers memory of this process; converts pages where it can. */
 int sfnic_reg_mr(uint32_t ctx, struct rnic_mr_attr *attr, uint32_t *key);
 int sfnic_dereg_mr(uint32_t ctx, uint32_t key);
@@ -83,6 +93,8 @@ void *sfnic_arena(int *fd);
 const char *sfnic_dir(void);
 /* stat() of uverbs@unit: a character device, as libibverbs expects it. */
 void sfnic_fake_stat(uint32_t unit, struct stat *st);
+/* The same for rdma_cm. */
+void sfnic_fake_cm_stat(struct stat *st);
 /* The same for fstat() of a command fd of device @dev. */
 void sfnic_fake_fstat(uint32_t dev, struct stat *st);
 

@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/un.h>
 #include "softnic/build_id.h"
+#include "softnic/daemon_cm.h"
 #include "softnic/host.h"
 #include "softnic/options.h"
 #include "softnic/pages.h"
@@ -29,6 +30,7 @@ enum source {
 	SRC_CONN,
 	SRC_LIFE,
 	SRC_PIPE,
+	SRC_CM,
 };
 
 #define MAX_CONN 4096
@@ -324,8 +326,10 @@ static void conn_close(uint32_t index)
 
 	close(c->fd);
 	*c = (struct conn){.fd = -1};
-	if (space && !watch)
+	if (space && !watch) {
 		space_end(space);
+		daemon_cm_sync();
+	}
 }
 
 /* No descriptor left: he shall know rather than wait. */
@@ -733,8 +737,30 @@ static int op_event(struct call *c)
 	return 0;
 }
 
+static int op_cm_open(struct call *c)
+{
+	int err;
+
+	if (c->fd < 0)
+		return EMFILE; /* it was sent, there was no room for it */
+	err = daemon_cm_open(c->fd, &c->rsp->id);
+	if (err)
+		return err;
+	err = watch_fd(c->fd, SRC_CM, c->rsp->id, EPOLLRDHUP);
+	if (err)
+		daemon_cm_close(c->rsp->id);
+	c->fd = -1;
+	return err;
+}
+
+static int op_cm(struct call *c)
+{
+	return daemon_cm_command(&c->req->cm, &c->rsp->cm);
+}
+
 static int op_info(struct call *c)
 {
+	daemon_cm_count(&c->rsp->info.cm);
 	c->rsp->info.pid = getpid();
 	c->rsp->info.users = users();
 	c->rsp->info.arena_size = d.opt.arena_size;
@@ -791,6 +817,8 @@ static const struct {
 	[SFNIC_FREE_PAGES] = {op_free_pages, NEEDS_SPACE},
 	[SFNIC_GET_FD] = {op_get_fd, NEEDS_SPACE},
 	[SFNIC_EVENT] = {op_event, NEEDS_SPACE},
+	[SFNIC_CM_OPEN] = {op_cm_open, NEEDS_SPACE},
+	[SFNIC_CM] = {op_cm, NEEDS_SPACE},
 	[SFNIC_INFO] = {op_info, NEEDS_NOTHING},
 	[SFNIC_DOWN] = {op_down, NEEDS_NOTHING},
 };
@@ -954,6 +982,9 @@ static void make_rnic(void)
 	if (err)
 		give_up("cannot set up the device", err);
 	d.rnic.bounded = true;
+	err = daemon_cm_start(&d.rnic);
+	if (err)
+		give_up("no memory", err);
 	for (dev = 0; dev < config.devices; dev++)
 		for (port = 1; port <= config.ports; port++)
 			for (i = 0;
@@ -1126,6 +1157,9 @@ static void handle(uint64_t what)
 	case SRC_LIFE:
 		ctx_end(index);
 		break;
+	case SRC_CM:
+		daemon_cm_close(index);
+		break;
 	}
 }
 
@@ -1137,6 +1171,7 @@ static void loop(void)
 		int wait = sooner(run_timers(), linger_ms());
 		int i, n;
 
+		wait = sooner(wait, daemon_cm_timers());
 		if (d.pendings)
 			wait = sooner(wait, 1);
 		if (reap_zombies())

@@ -7,15 +7,15 @@
 #include "softnic/paths.h"
 #include "softnic/raw.h"
 
-/* Every path of ours contains it: the check that all other paths pay for. */
+/* Every path of ours contains one: the check that all other paths pay for. */
 #define WORD "infiniband"
+#define CM_WORD "rdma_cm"
 
 #define NODES 0
 static const char *const roots[] = {
-	[NODES] = "/dev/infiniband",
-	"/sys/class/infiniband",
-	"/sys/class/infiniband_verbs",
-	"/sys/class/infiniband_mad",
+	[NODES] = "/dev/infiniband",   "/sys/class/infiniband",
+	"/sys/class/infiniband_verbs", "/sys/class/infiniband_mad",
+	"/sys/class/misc/rdma_cm",
 };
 #define ROOTS (sizeof(roots) / sizeof(roots[0]))
 
@@ -155,6 +155,10 @@ static void find_node(struct place *place, const char *rest)
 	struct part part = next_part(&rest);
 	size_t i, len, digits;
 
+	if (is(&part, CM_WORD)) {
+		place->kind = PLACE_RDMA_CM;
+		return;
+	}
 	for (i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
 		len = strlen(nodes[i].name);
 		if (strncmp(part.at, nodes[i].name, len))
@@ -201,7 +205,7 @@ const char *place_find(struct place *place, const char *dir, int dirfd,
 {
 	place->kind = PLACE_ELSEWHERE;
 	place->path = path;
-	if (!path || !strstr(path, WORD))
+	if (!path || (!strstr(path, WORD) && !strstr(path, CM_WORD)))
 		return path;
 	return find_in_tree(place, dir, dirfd, path);
 }

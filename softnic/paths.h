@@ -18,6 +18,7 @@ enum place_kind {
 	PLACE_TREE,	     /* a file or directory of the tree */
 	PLACE_UVERBS,	     /* /dev/infiniband/uverbs<unit> */
 	PLACE_UMAD,	     /* /dev/infiniband/umad<unit> */
+	PLACE_RDMA_CM,	     /* /dev/infiniband/rdma_cm */
 };
 
 struct place {

@@ -10,6 +10,7 @@
 
 #include <stdint.h>
 #include "rnic/rnic.h"
+#include "softnic/cma.h"
 #include "softnic/options.h"
 
 #define SFNIC_PROTO_VERSION 1
@@ -41,9 +42,11 @@ enum sfnic_op {
 	SFNIC_DESTROY_QP,
 	SFNIC_ALLOC_PAGES, /* arena pages for registered memory */
 	SFNIC_FREE_PAGES,
-	SFNIC_GET_FD, /* reply fd: a peer's pipe or memory */
-	SFNIC_EVENT,  /* deliver this event for me (pipe full) */
-	SFNIC_INFO,   /* for `sfnic devices` and friends */
+	SFNIC_GET_FD,  /* reply fd: a peer's pipe or memory */
+	SFNIC_EVENT,   /* deliver this event for me (pipe full) */
+	SFNIC_CM_OPEN, /* fd: the daemon's end of an event channel */
+	SFNIC_CM,      /* a command of rdma_cm */
+	SFNIC_INFO,    /* for `sfnic devices` and friends */
 	SFNIC_DOWN,
 };
 
@@ -123,6 +126,7 @@ struct sfnic_req {
 			uint32_t id;   /* channel, context or address space */
 		} fd;
 		struct rnic_event event;
+		struct cma_req cm;
 	};
 };
 
@@ -158,10 +162,12 @@ struct sfnic_rsp {
 		struct {
 			int32_t pid;
 			uint32_t users; /* processes that have a device open */
+			struct cma_objects cm;
 			uint64_t arena_size;
 			uint64_t arena_used; /* bytes given out */
 			char options[SFNIC_OPTIONS_LINE];
 		} info;
+		struct cma_rsp cm;
 	};
 };
 

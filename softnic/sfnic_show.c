@@ -274,10 +274,11 @@ static void text_stat(const struct fabric *fabric)
 	uint32_t dev, it = 0;
 
 	printf("daemon %d, %u processes, %" PRIu64 " KiB of %" PRIu64
-	       " KiB in use\n%s\n",
+	       " KiB in use\n%s\nrdma_cm: %u ids, %u of them listen\n",
 	       fabric->info.info.pid, fabric->info.info.users,
 	       fabric->info.info.arena_used >> 10,
-	       fabric->info.info.arena_size >> 10, fabric->info.info.options);
+	       fabric->info.info.arena_size >> 10, fabric->info.info.options,
+	       fabric->info.info.cm.ids, fabric->info.info.cm.listeners);
 	for (dev = 0; !rnic_device_info(r, dev, &info); dev++)
 		text_device(r, dev, &info);
 	while (rnic_qp_next(r, &it, &qp))
@@ -342,11 +343,12 @@ static void json_stat(const struct fabric *fabric)
 	bool first = true;
 
 	printf("{\"daemon\": %d, \"processes\": %u, \"arena_used\": %" PRIu64
-	       ", \"arena_size\": %" PRIu64 ", \"options\": \"%s\",\n"
-	       "\"devices\": [",
+	       ", \"arena_size\": %" PRIu64 ", \"options\": \"%s\", "
+	       "\"cm_ids\": %u, \"cm_listeners\": %u,\n\"devices\": [",
 	       fabric->info.info.pid, fabric->info.info.users,
 	       fabric->info.info.arena_used, fabric->info.info.arena_size,
-	       fabric->info.info.options);
+	       fabric->info.info.options, fabric->info.info.cm.ids,
+	       fabric->info.info.cm.listeners);
 	for (dev = 0; !rnic_device_info(r, dev, &info); dev++)
 		json_device(r, dev, &info);
 	printf("],\n\"qps\": [");

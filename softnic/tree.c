@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include <rdma/ib_user_ioctl_verbs.h>
+#include <rdma/rdma_user_cm.h>
 #include "rdma/scalefabric-abi.h"
 #include "softnic/port_counters.h"
 #include "softnic/tree.h"
@@ -414,7 +415,7 @@ void tree_host_find(struct tree_host *host, const char *root)
 	host->umad = first_free(root, "/sys/class/infiniband_mad", "umad");
 }
 
-/* Links to whatever is in a directory of the host. */
+/* Links to what is in a directory of the host, but for what we have, too. */
 static void put_host_dir(struct tree *t, const char *dir)
 {
 	char path[PATH_MAX];
@@ -425,7 +426,8 @@ static void put_host_dir(struct tree *t, const char *dir)
 	d = opendir(path);
 	while (d && !t->err && (entry = readdir(d))) {
 		if (entry->d_name[0] == '.' ||
-		    !strcmp(entry->d_name, "abi_version"))
+		    !strcmp(entry->d_name, "abi_version") ||
+		    !strcmp(entry->d_name, "rdma_cm"))
 			continue;
 		snprintf(path, sizeof(path), "%s/%s/%.200s", t->host->root, dir,
 			 entry->d_name);
@@ -449,6 +451,11 @@ static void put_all(struct tree *t)
 
 	put(t, "6", "sys/class/infiniband_verbs/abi_version");
 	put(t, "5", "sys/class/infiniband_mad/abi_version");
+	put(t, text("%u", RDMA_USER_CM_ABI_VERSION).s,
+	    "sys/class/misc/rdma_cm/abi_version");
+	put(t, text("%u:%u", TREE_MISC_MAJOR, TREE_CM_MINOR).s,
+	    "sys/class/misc/rdma_cm/dev");
+	put(t, NULL, "dev/infiniband/rdma_cm");
 	for (dev = 0; dev < rnic_devices(t->rnic); dev++)
 		put_device(t, dev);
 	if (t->host->root)

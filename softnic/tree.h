@@ -16,6 +16,8 @@
 #define TREE_MAJOR 231
 #define TREE_UVERBS_MINOR 192
 #define TREE_UMAD_MINOR 0
+#define TREE_MISC_MAJOR 10
+#define TREE_CM_MINOR 122
 
 /* The interface of the host that Ethernet devices stand for. */
 struct tree_net {

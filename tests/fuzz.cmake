@@ -40,3 +40,6 @@ sf_fuzz_target(fuzz_queues SOURCES
   rnic/core.c rnic/cq.c rnic/datagram.c rnic/link_direct.c rnic/memory.c rnic/qp.c
   rnic/requester.c rnic/responder.c rnic/srq.c)
 sf_fuzz_target(fuzz_cm SOURCES rnic/cm.c rnic/cm_msg.c)
+sf_fuzz_target(fuzz_ucma SOURCES
+  softnic/cma.c softnic/cma_addr.c softnic/cma_query.c softnic/ucma.c
+  softnic/uverbs_user.c rnic/cm.c rnic/cm_msg.c)

@@ -28,7 +28,8 @@ static void paths_of_devices_lead_into_the_tree(void **state)
 		 "/run/x/sys/class/infiniband/a"},
 		{"/sys/class/infiniband_mad/umad0",
 		 "/run/x/sys/class/infiniband_mad/umad0"},
-		{"/dev/infiniband/rdma_cm", "/run/x/dev/infiniband/rdma_cm"},
+		{"/sys/class/misc/rdma_cm/abi_version",
+		 "/run/x/sys/class/misc/rdma_cm/abi_version"},
 	};
 	struct place place;
 	size_t i;
@@ -54,6 +55,8 @@ static void other_paths_stay_as_they_are(void **state)
 		"/sys/class/infiniband/..",
 		"/sys/class/infiniband/../net/lo",
 		"/dev/infiniband/../null",
+		"/sys/class/misc/fuse",
+		"/home/rdma_cm",
 		"/home/infiniband/sys/class/infiniband",
 		"/run/x/sys/class/infiniband/sfab0",
 	};

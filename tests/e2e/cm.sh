@@ -1,0 +1,172 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# librdmacm's programs, and perftest with -R.  $1: link layer.
+set -euo pipefail
+# shellcheck source=tests/e2e/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+fabric=(--link-layer "${1:-infiniband}")
+
+listeners()
+{
+	"$sfnic" stat --json 2>/dev/null |
+		sed -n 's/.*"cm_listeners": \([0-9]*\).*/\1/p'
+}
+
+# start_server PROGRAM ARGS...: until it listens; its pid in $server.
+start_server()
+{
+	local i
+	# The one before may have been killed: not that one is waited for.
+	for i in $(seq 400); do
+		[ "$(listeners)" = 1 ] || break
+		sleep 0.05
+	done
+	# Its output is looked at while it runs.
+	under_sfnic stdbuf -oL "$@" >"$work/server" 2>&1 &
+	server=$!
+	pids=("$server")
+	for i in $(seq 400); do
+		[ "$(listeners)" = 1 ] && return
+		kill -0 "$server" 2>/dev/null || break
+		sleep 0.05
+	done
+	echo "does not listen after $i looks" >>"$work/server"
+}
+
+# The program that the shell $1 runs, behind timeout.
+kill_program()
+{
+	local p
+	for p in $(pgrep -P "$1"); do
+		# shellcheck disable=SC2046 # words
+		kill -9 $(pgrep -P "$p") 2>/dev/null || true
+	done
+}
+
+# verdict WHAT STATUS...: all of them 0
+verdict()
+{
+	local what=$1
+	shift
+	cases=$((cases + 1))
+	if [[ "$*" =~ ^[0\ ]*$ ]]; then
+		echo "ok      $what"
+		return
+	fi
+	fail "$what: status $*, wanted 0"
+	sed 's/^/        server | /' "$work/server"
+	sed 's/^/        client | /' "$work/client"
+}
+
+# run_pair "SERVER" "CLIENT" [PATTERN]: both end with 0, the client prints a line
+# like that; sets $rc, $server_rc, $found.
+run_pair()
+{
+	rc=0 server_rc=0 found=0
+	# shellcheck disable=SC2086 # words
+	start_server $1
+	# shellcheck disable=SC2086
+	under_sfnic $2 >"$work/client" 2>&1 || rc=$?
+	[ "$rc" -eq 0 ] || kill_program "$server"
+	wait "$server" || server_rc=$?
+	pids=()
+	[ -z "${3:-}" ] || grep -qE -- "$3" "$work/client" || found=1
+}
+
+cm_pair()
+{
+	local rc server_rc found
+	run_pair "$@"
+	verdict "$2" "$rc" "$server_rc" "$found"
+}
+
+# cm_client "SERVER" "CLIENT" [COUNT]: a server that never ends, COUNT clients.
+cm_client()
+{
+	local rc=0 i
+	# shellcheck disable=SC2086
+	start_server $1
+	for i in $(seq "${3:-1}"); do
+		# shellcheck disable=SC2086
+		under_sfnic $2 >"$work/client" 2>&1 || rc=$?
+	done
+	kill_program "$server"
+	wait "$server" || true
+	pids=()
+	verdict "$2, $i times" "$rc"
+}
+
+cm_pair "rping -s -v -C 5 -a 127.0.0.1" "rping -c -v -C 5 -a 127.0.0.1" \
+	'ping data: rdma-ping-4:'
+cm_pair "rping -s -V -C 200 -S 4000 -p 7400" \
+	"rping -c -V -C 200 -S 4000 -p 7400 -a 127.0.0.1"
+cm_pair "rping -s -C 3 -a ::1" "rping -c -C 3 -a ::1"
+cm_client "rping -s -P" "rping -c -C 3 -a 127.0.0.1" 3
+cm_pair "ucmatose" "ucmatose -s 127.0.0.1" 'return status 0'
+cm_pair "ucmatose -c 20 -C 5" "ucmatose -s 127.0.0.1 -c 20 -C 5" \
+	'return status 0'
+cm_pair "ucmatose -m" "ucmatose -s 127.0.0.1 -m" 'return status 0'
+cm_client "cmtime" "cmtime -s 127.0.0.1 -c 50"
+cm_pair "rdma_server" "rdma_client -s 127.0.0.1"
+cm_pair "riostream -T b -I 10 -C 100 -S 1000" \
+	"riostream -s 127.0.0.1 -T b -I 10 -C 100 -S 1000"
+cm_pair "rstream -T b -I 10 -C 100 -S 1000" \
+	"rstream -s 127.0.0.1 -T b -I 10 -C 100 -S 1000"
+
+head -c 3000000 /dev/urandom >"$work/in"
+cm_client rcopy "rcopy $work/in 127.0.0.1:$work/copy"
+cases=$((cases + 1))
+if cmp -s "$work/in" "$work/copy"; then
+	echo "ok      rcopy: the copy is the same"
+else
+	fail "rcopy: the copy is not the same"
+fi
+
+for program in ib_send_lat ib_send_bw ib_write_lat ib_write_bw \
+	ib_read_lat ib_read_bw; do
+	# Between its two connections perftest's server does not listen for a
+	# moment, and its client does not survive its own second try.
+	for _ in 1 2 3; do
+		run_pair "$program -R -F -n 200" \
+			"$program -R -F -n 200 127.0.0.1" \
+			'^ *[0-9]+ +[1-9][0-9]*[[:space:]]+[0-9]+[.][0-9]'
+		grep -q 'REJECTED; error: 8' "$work/client" || break
+	done
+	verdict "$program -R" "$rc" "$server_rc" "$found"
+done
+
+# Nobody listens.
+cases=$((cases + 1))
+if under_sfnic rping -c -C 1 -a 127.0.0.1 -p 7999 >"$work/out" 2>&1; then
+	fail "rping without a server is no error"
+elif grep -q 'RDMA_CM_EVENT_REJECTED.* 8$' "$work/out"; then
+	echo "ok      nobody listens: rejected"
+else
+	fail "rping without a server: $(cat "$work/out")"
+fi
+
+# One side dies: the other one hears of it.
+start_server rping -s -d -a 127.0.0.1
+under_sfnic rping -c -a 127.0.0.1 >"$work/client" 2>&1 &
+client=$!
+pids+=("$client")
+for _ in $(seq 200); do
+	grep -q ESTABLISHED "$work/server" && break
+	sleep 0.05
+done
+kill_program "$client"
+wait "$client" 2>/dev/null || true
+rc=0
+wait "$server" || rc=$?
+pids=()
+cases=$((cases + 1))
+if grep -qE 'DISCONNECTED|completion failed' "$work/server" && [ "$rc" -ne 124 ]; then
+	echo "ok      a peer that is killed is noticed"
+else
+	fail "a peer that is killed: status $rc"
+	sed 's/^/        server | /' "$work/server" | tail -20
+fi
+
+check_nothing_left
+summary

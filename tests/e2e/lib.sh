@@ -99,12 +99,14 @@ pingpong()
 	pair 'iters in [0-9.]+ seconds = [0-9.]+ usec/iter' ibv_rc_pingpong "$@"
 }
 
-# perf PROGRAM ARGS...: bytes, iterations and a figure: 0.00 under valgrind, inf
-# where perftest could not find out how fast its clock runs.  -F because nobody
-# cares for CPU frequencies here.
+# What perftest prints at the end: bytes, iterations and a figure: 0.00 under valgrind, inf
+# where perftest could not find out how fast its clock runs.
+perf_line='^ *[0-9]+ +[1-9][0-9]*[[:space:]]+([0-9]+[.][0-9]|inf)'
+
+# perf PROGRAM ARGS...  -F because nobody cares for CPU frequencies here.
 perf()
 {
-	pair '^ *[0-9]+ +[1-9][0-9]*[[:space:]]+([0-9]+[.][0-9]|inf)' "$1" -F "${@:2}"
+	pair "$perf_line" "$1" -F "${@:2}"
 }
 
 # The fabric is quiet: nothing is left of programs that have ended.

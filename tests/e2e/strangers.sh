@@ -51,15 +51,14 @@ between()
 	sed 's/^/        | /' "$work/server" "$work/client"
 }
 
-row='^ *[0-9]+ +[1-9][0-9]*[[:space:]]+[0-9]+[.][0-9]'
 for layer in infiniband ethernet; do
 	"$sfnic" down --force >/dev/null 2>&1 || true
 	fabric=(--devices 2 --link-layer "$layer")
 	gid=()
 	[ "$layer" = infiniband ] || gid=(-g 0)
-	between "$row" ib_send_lat -F -n 200
-	between "$row" ib_write_bw -F -s 65536 -n 200
-	between "$row" ib_read_lat -F -n 200
+	between "$perf_line" ib_send_lat -F -n 200
+	between "$perf_line" ib_write_bw -F -s 65536 -n 200
+	between "$perf_line" ib_read_lat -F -n 200
 	between 'usec/iter' ibv_rc_pingpong "${gid[@]}" -c -n 200
 	check_nothing_left
 done
@@ -260,7 +259,7 @@ wait "${server[$other]}" || other_rc=$?
 wait "${client[$other]}" || other_rc=$?
 pids=()
 if [ "$rc" -ne 0 ] && [ "$rc" -ne 124 ] && [ "$other_rc" -eq 0 ] &&
-	grep -qE "$row" "$work/client$other" &&
+	grep -qE "$perf_line" "$work/client$other" &&
 	[ "$(daemon_of "$other")" = "$other_daemon" ]; then
 	echo "ok      down --force of one user ends nobody else's programs"
 else

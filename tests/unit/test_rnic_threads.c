@@ -52,10 +52,11 @@ static enum rnic_lock_result op_lock(void *host, struct rnic_lock *lock)
 	return RNIC_LOCKED;
 }
 
+/* As a mutex does it: rnic_fence_after_unlock() relies on a full fence. */
 static void op_unlock(void *host, struct rnic_lock *lock)
 {
 	(void)host;
-	__atomic_store_n(&lock->opaque[0], 0, __ATOMIC_RELEASE);
+	__atomic_exchange_n(&lock->opaque[0], 0, __ATOMIC_SEQ_CST);
 }
 
 static void op_event(void *host, const struct rnic_event *event)

@@ -404,7 +404,7 @@ void rnic_ctx_orphan_peers(struct rnic *r, uint32_t ctx)
 	}
 }
 
-bool rnic_ctx_reap(struct rnic *r, uint32_t ctx)
+static int reap_qps(struct rnic *r, uint32_t ctx, bool wqs)
 {
 	int err = 0;
 	uint32_t i, n;
@@ -412,11 +412,40 @@ bool rnic_ctx_reap(struct rnic *r, uint32_t ctx)
 	for (i = 0; i < r->sh->qps.high; i++) {
 		struct rnic_qp *qp = &r->sh->qp[i];
 
-		if (!qp->qpn || qp->ctx != ctx)
+		if (!qp->qpn || qp->ctx != ctx ||
+		    (qp->init.type == RNIC_QPT_WQ) != wqs)
 			continue;
 		rnic_mcast_leave(r, qp);
 		err |= rnic_qp_destroy(r, ctx, qp->qpn, &n);
 	}
+	return err;
+}
+
+/* Rules, what they steer to, tables, the work queues in them. */
+static int reap_steered(struct rnic *r, uint32_t ctx)
+{
+	struct rnic_shared *sh = r->sh;
+	int err = 0;
+	uint32_t i;
+
+	for (i = RNIC_MAX_FLOW - 1; sh->flows.used && i; i--)
+		if (sh->flow[i].live && sh->flow[i].ctx == ctx)
+			err |= rnic_flow_destroy(r, ctx, sh->flow[i].last);
+	for (i = 0; i < sh->flow_counters.high; i++)
+		if (sh->flow_count[i].live && sh->flow_count[i].ctx == ctx)
+			err |= rnic_flow_counters_destroy(r, ctx, i);
+	err |= reap_qps(r, ctx, false);
+	for (i = 0; i < sh->wq_tables.high; i++)
+		if (sh->wq_table[i].live && sh->wq_table[i].ctx == ctx)
+			err |= rnic_wq_table_destroy(r, ctx, i);
+	return err | reap_qps(r, ctx, true);
+}
+
+bool rnic_ctx_reap(struct rnic *r, uint32_t ctx)
+{
+	int err = reap_steered(r, ctx);
+	uint32_t i, n;
+
 	for (i = 0; i < r->sh->ahs.high; i++)
 		if (r->sh->ah[i].live && r->sh->ah[i].ctx == ctx)
 			err |= rnic_ah_destroy(r, ctx, r->sh->ah[i].last);
@@ -770,6 +799,9 @@ void rnic_count_objects(const struct rnic *r, uint32_t dev,
 	for (i = 0; i < sh->srqs.high && i < RNIC_MAX_SRQ; i++)
 		n->srqs += sh->srq[i].live &&
 			   (dev == ~0u || sh->srq[i].dev == dev);
+	for (i = 0; i < sh->flows.high && i < RNIC_MAX_FLOW; i++)
+		n->flows += sh->flow[i].live &&
+			    (dev == ~0u || sh->flow[i].dev == dev);
 	for (i = 0; i < sh->qps.high && i < RNIC_MAX_QP; i++)
 		n->qps += sh->qp[i].qpn &&
 			  (dev == ~0u || sh->qp[i].init.dev == dev);

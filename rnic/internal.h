@@ -141,6 +141,54 @@ static inline bool rnic_reliable(const struct rnic_qp *qp)
 	return likely(qp->init.type == RNIC_QPT_RC);
 }
 
+/* A message is one packet that says itself where it goes. */
+static inline bool rnic_datagrams(const struct rnic_qp *qp)
+{
+	const uint32_t types = 1u << RNIC_QPT_UD | 1u << RNIC_QPT_RAW_PACKET |
+			       1u << RNIC_QPT_WQ | 1u << RNIC_QPT_HASH;
+
+	return unlikely(types & 1u << qp->init.type);
+}
+
+/* ---- raw packets ---------------------------------------------------- */
+
+/* A whole frame in memory of ours, and what it says. */
+struct rnic_frame {
+	uint8_t *data;
+	uint32_t len;
+	uint32_t l3, l4; /* offsets of the outer headers, 0: none */
+	uint32_t l4_len;
+	struct rnic_flow_key key;
+};
+
+void rnic_frame_parse(struct rnic_frame *frame, uint8_t *data, uint32_t len);
+/* IPv4 header and TCP or UDP: are they right?  Writes them. */
+bool rnic_frame_checksums_ok(const struct rnic_frame *frame);
+void rnic_frame_write_checksums(struct rnic_frame *frame);
+/* Receive-side scaling: which entry of a table of a power of two. */
+uint32_t rnic_frame_hash(const struct rnic_frame *frame,
+			 const struct rnic_hash *hash);
+/* Bit-serial Toeplitz hash; @len at most RNIC_HASH_KEY - 4. */
+uint32_t rnic_toeplitz(const uint8_t key[RNIC_HASH_KEY], const uint8_t *data,
+		       uint32_t len);
+
+/* Who gets a frame, and the tag of the rule that says so. */
+struct rnic_flow_dest {
+	uint32_t qpn;
+	uint32_t tag;
+};
+/* Counts, too; at most RNIC_MAX_MCAST_ATTACH. */
+uint32_t rnic_flow_match(struct rnic *r, const struct rnic_frame *frame,
+			 struct rnic_flow_dest dest[]);
+/* The work queue of a RNIC_QPT_HASH queue pair that gets it, or NULL. */
+struct rnic_qp *rnic_hash_pick(const struct rnic *r, const struct rnic_qp *qp,
+			       const struct rnic_frame *frame);
+const struct rnic_wq_table *rnic_wq_table_of(const struct rnic *r,
+					     uint32_t ctx, uint32_t table);
+/* modify_qp without the question whose kind it is. */
+int rnic_qp_change(struct rnic *r, struct rnic_qp *qp,
+		   const struct rnic_qp_attr *attr, uint32_t mask);
+
 /* Bytes of a GRH at the head of a datagram's receive buffer. */
 #define RNIC_GRH 40u
 #define RNIC_MULTICAST_QPN 0xffffffu
@@ -246,6 +294,8 @@ enum rnic_packet_flags {
 	RNIC_PKT_IMM = 1 << 2,
 	RNIC_PKT_SOLICITED = 1 << 3,
 	RNIC_PKT_UNRELIABLE = 1 << 4, /* nobody answers */
+	RNIC_PKT_RAW = 1 << 5, /* a frame, steered by what it says */
+	RNIC_PKT_CHECKSUMS = 1 << 6, /* to be filled in on the way */
 };
 
 /* AETH syndromes (IBTA vol. 1, 9.7.5.2.1). */
@@ -275,6 +325,7 @@ struct rnic_packet {
 	uint32_t len; /* payload bytes here; READ: bytes wanted */
 	uint32_t dma_len; /* WRITE, first: bytes of the whole message */
 	const struct rnic_ah *ah; /* datagrams: where to; rkey is the Q_Key */
+	const struct rnic_frame *frame; /* raw, at the receiver; imm: tag */
 	uint64_t arg0, arg1; /* atomics: swap or add, compare; answer: old */
 	const struct rnic_sgl *payload;
 	uint64_t payload_off;

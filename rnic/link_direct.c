@@ -62,6 +62,50 @@ static void send_datagram(struct rnic_call *call, const struct rnic_packet *pkt,
 		deliver(call, peer, load_relaxed(&peer->qpn), pkt, reply);
 }
 
+/*
+ * A copy, so that it is steered by what is delivered, whatever its sender does
+ * to it meanwhile.
+ */
+static __attribute__((noinline)) void
+send_frame(struct rnic_call *call, const struct rnic_packet *pkt,
+	   struct rnic_reply *reply)
+{
+	struct rnic_flow_dest dest[RNIC_MAX_MCAST_ATTACH];
+	struct rnic_packet copy = *pkt;
+	uint8_t data[RNIC_MAX_FRAME];
+	struct rnic_frame frame;
+	struct rnic_sgl raw;
+	uint32_t i, n;
+
+	rnic_sgl_init(&raw);
+	rnic_sgl_add(&raw, NULL, (uintptr_t)data, pkt->len);
+	if (pkt->len > sizeof(data) ||
+	    rnic_sgl_copy(call->r, &raw, 0, pkt->payload, pkt->payload_off,
+			  pkt->len)) {
+		reply->send(reply, &(struct rnic_packet){
+					   .op = RNIC_PKT_LOCAL_FAULT,
+					   .psn = pkt->psn});
+		return;
+	}
+	rnic_frame_parse(&frame, data, pkt->len);
+	if (pkt->flags & RNIC_PKT_CHECKSUMS)
+		rnic_frame_write_checksums(&frame);
+	copy.payload = &raw;
+	copy.payload_off = 0;
+	copy.frame = &frame;
+	n = rnic_flow_match(call->r, &frame, dest);
+	for (i = 0; i < n; i++) {
+		struct rnic_qp *peer = rnic_qp_get(call->r, dest[i].qpn);
+
+		if (peer && peer->init.type == RNIC_QPT_HASH)
+			peer = rnic_hash_pick(call->r, peer, &frame);
+		copy.imm = dest[i].tag;
+		if (peer)
+			deliver(call, peer, load_relaxed(&peer->qpn), &copy,
+				reply);
+	}
+}
+
 static enum rnic_link_result direct_send(struct rnic_call *call,
 					 struct rnic_qp *qp,
 					 const struct rnic_packet *pkt,
@@ -77,6 +121,8 @@ static enum rnic_link_result direct_send(struct rnic_call *call,
 
 	if (unlikely(pkt->ah)) {
 		send_datagram(call, pkt, &reply.base);
+	} else if (unlikely(pkt->flags & RNIC_PKT_RAW)) {
+		send_frame(call, pkt, &reply.base);
 	} else {
 		/* Not there, or not where the path leads: nobody hears it. */
 		peer = rnic_qp_get(call->r, pkt->dest_qpn);

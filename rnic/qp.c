@@ -115,6 +115,30 @@ static const struct transition ud_table[RNIC_ERR + 1][RNIC_ERR + 1] = {
 	},
 };
 
+static const struct transition raw_table[RNIC_ERR + 1][RNIC_ERR + 1] = {
+	[RNIC_RESET] = { [RNIC_INIT] = {true, RNIC_QP_PORT, 0} },
+	[RNIC_INIT] = {
+		[RNIC_INIT] = {true, 0, RNIC_QP_PORT},
+		[RNIC_RTR] = {true, 0, 0},
+	},
+	[RNIC_RTR] = { [RNIC_RTS] = {true, 0, 0} },
+	[RNIC_RTS] = {
+		[RNIC_RTS] = {true, 0, 0},
+		[RNIC_SQD] = {true, 0, RNIC_QP_EN_SQD_NOTIFY},
+	},
+	[RNIC_SQD] = {
+		[RNIC_RTS] = {true, 0, 0},
+		[RNIC_SQD] = {true, 0, 0},
+	},
+	[RNIC_SQE] = { [RNIC_RTS] = {true, 0, 0} },
+};
+
+/* Ready is RTR: there is nothing that it could send. */
+static const struct transition wq_table[RNIC_ERR + 1][RNIC_ERR + 1] = {
+	[RNIC_RESET] = { [RNIC_RTR] = {true, 0, 0} },
+	[RNIC_RTR] = { [RNIC_RTR] = {true, 0, 0} },
+};
+
 static bool transition_ok(uint32_t type, uint32_t from, uint32_t to,
 			  uint32_t mask)
 {
@@ -130,6 +154,10 @@ static bool transition_ok(uint32_t type, uint32_t from, uint32_t to,
 		t = &ud_table[from][to];
 	else if (type == RNIC_QPT_UC)
 		t = &uc_table[from][to];
+	else if (type == RNIC_QPT_RAW_PACKET)
+		t = &raw_table[from][to];
+	else if (type == RNIC_QPT_WQ)
+		t = &wq_table[from][to];
 	else
 		t = &rc_table[from][to];
 	return t->allowed && (mask & t->required) == t->required &&
@@ -281,6 +309,34 @@ static uint64_t round_page(uint64_t len)
 	return (len + RNIC_PAGE - 1) & ~(uint64_t)(RNIC_PAGE - 1);
 }
 
+/* Types that there are, on this kind of link. */
+static bool type_ok(const struct rnic *r, const struct rnic_qp_init *init)
+{
+	switch (init->type) {
+	case RNIC_QPT_RC:
+	case RNIC_QPT_UC:
+	case RNIC_QPT_UD:
+		return true;
+	case RNIC_QPT_RAW_PACKET:
+	case RNIC_QPT_WQ:
+	case RNIC_QPT_HASH:
+		return r->sh->device[init->dev % RNIC_MAX_DEVICES]
+			       .port[0]
+			       .info.link_layer == RNIC_ETHERNET;
+	default:
+		return false;
+	}
+}
+
+/* It only chooses: its queues are never used, and it has no CQ. */
+static bool hash_ok(const struct rnic *r, uint32_t ctx,
+		    const struct rnic_qp_init *init)
+{
+	return rnic_wq_table_of(r, ctx, init->hash.table) &&
+	       !(init->hash.fields & ~RNIC_HASH_FIELDS) && !init->send_cqn &&
+	       !init->recv_cqn && !init->srqn;
+}
+
 static bool init_ok(const struct rnic *r, uint32_t ctx,
 		    const struct rnic_qp_init *init)
 {
@@ -292,8 +348,12 @@ static bool init_ok(const struct rnic *r, uint32_t ctx,
 		return false;
 	if (!r->sh->pd[init->pdn].live || r->sh->pd[init->pdn].ctx != ctx)
 		return false;
-	if (!scq || !rcq || scq->ctx != ctx || rcq->ctx != ctx)
+	if (init->type == RNIC_QPT_HASH) {
+		if (!hash_ok(r, ctx, init))
+			return false;
+	} else if (!scq || !rcq || scq->ctx != ctx || rcq->ctx != ctx) {
 		return false;
+	}
 	if (init->sq_log_depth > SF_MAX_LOG_DEPTH ||
 	    init->sq_log_stride < SF_SLOT_LOG_MIN ||
 	    init->sq_log_stride > SF_SLOT_LOG_MAX)
@@ -370,6 +430,21 @@ static void clear(struct rnic *r, struct rnic_qp *qp)
 	memset((char *)&qp->resp + lock, 0, sizeof(qp->resp) - lock);
 }
 
+/* What it uses has one user more, or less. */
+static void use(struct rnic *r, const struct rnic_qp_init *init, int n)
+{
+	r->sh->pd[init->pdn].users += n;
+	if (init->type == RNIC_QPT_HASH) {
+		r->sh->wq_table[init->hash.table % RNIC_MAX_WQ_TABLE].users +=
+			n;
+	} else {
+		r->sh->cq[init->send_cqn].users += n;
+		r->sh->cq[init->recv_cqn].users += n;
+	}
+	if (init->srqn)
+		r->sh->srq[init->srqn].users += n;
+}
+
 int rnic_qp_create(struct rnic *r, uint32_t ctx,
 		   const struct rnic_qp_init *init, uint32_t *qpn,
 		   struct rnic_qp_mem *mem)
@@ -378,8 +453,7 @@ int rnic_qp_create(struct rnic *r, uint32_t ctx,
 	uint32_t index, last;
 	int err;
 
-	if (init->type != RNIC_QPT_RC && init->type != RNIC_QPT_UC &&
-	    init->type != RNIC_QPT_UD)
+	if (!type_ok(r, init))
 		return EOPNOTSUPP;
 	if (!init_ok(r, ctx, init))
 		return EINVAL;
@@ -405,11 +479,7 @@ int rnic_qp_create(struct rnic *r, uint32_t ctx,
 	mem->rq_start = 0;
 	rnic_requester_reset(r, qp, mem->sq_start);
 	rnic_responder_reset(r, qp);
-	r->sh->pd[init->pdn].users++;
-	r->sh->cq[init->send_cqn].users++;
-	r->sh->cq[init->recv_cqn].users++;
-	if (init->srqn)
-		r->sh->srq[init->srqn].users++;
+	use(r, init, 1);
 	*qpn = next_qpn(last, index);
 	qp->last_qpn = *qpn;
 	store_release(&qp->qpn, *qpn);
@@ -515,8 +585,12 @@ void rnic_qp_raise(struct rnic_call *call, const struct rnic_event *event)
 	due = due_word(qp, event->type);
 	if (load_acquire(&qp->qpn) == event->number &&
 	    load_acquire(due) & RNIC_DUE) {
+		struct rnic_event told = *event;
+
+		if (qp->init.type == RNIC_QPT_WQ)
+			told.type = RNIC_EVENT_WQ_FATAL;
 		qp->async_events++;
-		r->ops->event(r->host, event);
+		r->ops->event(r->host, &told);
 		store_release(due, event->type);
 	}
 	if (locked)
@@ -556,7 +630,7 @@ static void enter(struct rnic *r, struct rnic_qp *qp, uint32_t from,
 		  uint32_t to)
 {
 	if (to == RNIC_RTR) {
-		if (qp->init.type != RNIC_QPT_UD)
+		if (!rnic_datagrams(qp))
 			qp->peer_dev = resolve(r, qp);
 		rnic_responder_start(qp, qp->attr.rq_psn);
 	}
@@ -576,14 +650,11 @@ static void enter(struct rnic *r, struct rnic_qp *qp, uint32_t from,
 		rnic_sq_ring(r, qp->qpn); /* posted before; drained by now */
 }
 
-int rnic_qp_modify(struct rnic *r, uint32_t ctx, uint32_t qpn,
+int rnic_qp_change(struct rnic *r, struct rnic_qp *qp,
 		   const struct rnic_qp_attr *attr, uint32_t mask)
 {
-	struct rnic_qp *qp = rnic_qp_get(r, qpn);
 	uint32_t from, to;
 
-	if (!qp || qp->ctx != ctx)
-		return EINVAL;
 	from = load_acquire(&qp->state);
 	to = mask & RNIC_QP_STATE ? attr->state : from;
 	if (mask & RNIC_QP_CUR_STATE && attr->cur_state != from)
@@ -597,6 +668,18 @@ int rnic_qp_modify(struct rnic *r, uint32_t ctx, uint32_t qpn,
 	take_values(&qp->attr, attr, mask);
 	enter(r, qp, from, to);
 	return 0;
+}
+
+int rnic_qp_modify(struct rnic *r, uint32_t ctx, uint32_t qpn,
+		   const struct rnic_qp_attr *attr, uint32_t mask)
+{
+	struct rnic_qp *qp = rnic_qp_get(r, qpn);
+
+	if (!qp || qp->ctx != ctx || qp->init.type == RNIC_QPT_WQ)
+		return EINVAL;
+	if (qp->init.type == RNIC_QPT_HASH)
+		return EOPNOTSUPP; /* it is ready all its life */
+	return rnic_qp_change(r, qp, attr, mask);
 }
 
 int rnic_qp_query(struct rnic *r, uint32_t ctx, uint32_t qpn,
@@ -621,7 +704,7 @@ int rnic_qp_destroy(struct rnic *r, uint32_t ctx, uint32_t qpn,
 
 	if (!qp || qp->ctx != ctx)
 		return EINVAL;
-	if (qp->mcasts)
+	if (qp->mcasts || qp->users)
 		return EBUSY;
 	/* Who looks it up from now on finds nothing; who is inside leaves. */
 	store_release(&qp->state, RNIC_RESET);
@@ -634,11 +717,7 @@ int rnic_qp_destroy(struct rnic *r, uint32_t ctx, uint32_t qpn,
 	*async_events = load_acquire(&qp->async_events);
 	r->ops->mem_free(r->host, qp->queues, qp->queues_len);
 	r->ops->mem_free(r->host, qp->sq_doorbell, RNIC_PAGE);
-	r->sh->pd[qp->init.pdn].users--;
-	r->sh->cq[qp->init.send_cqn].users--;
-	r->sh->cq[qp->init.recv_cqn].users--;
-	if (qp->init.srqn)
-		r->sh->srq[qp->init.srqn].users--;
+	use(r, &qp->init, -1);
 	r->sh->qps.used--;
 	return 0;
 }

@@ -34,7 +34,7 @@ struct wqe {
 struct op_info {
 	uint8_t packet; /* 0: not an operation of this device */
 	uint8_t flags; /* of the last packet */
-	uint8_t types; /* bit mask of QP types that have it; 0: unknown */
+	uint16_t types; /* bit mask of QP types that have it; 0: unknown */
 	uint8_t reads; /* counts against max_rd_atomic, writes local memory */
 	uint8_t atomic;
 };
@@ -42,10 +42,11 @@ struct op_info {
 #define RC (1 << RNIC_QPT_RC)
 #define UC (1 << RNIC_QPT_UC)
 #define UD (1 << RNIC_QPT_UD)
+#define RAW (1 << RNIC_QPT_RAW_PACKET)
 
 static const struct op_info op_table[] = {
-	[SF_OP_NOP] = {.types = RC | UC | UD},
-	[SF_OP_SEND] = {.types = RC | UC | UD, .packet = RNIC_PKT_SEND},
+	[SF_OP_NOP] = {.types = RC | UC | UD | RAW},
+	[SF_OP_SEND] = {.types = RC | UC | UD | RAW, .packet = RNIC_PKT_SEND},
 	[SF_OP_SEND_IMM] = {.types = RC | UC | UD,
 			    .packet = RNIC_PKT_SEND,
 			    .flags = RNIC_PKT_IMM},
@@ -78,7 +79,8 @@ static const struct op_info *op_info(uint32_t opcode)
 	(SF_WQE_SIGNALED | SF_WQE_FENCE | SF_WQE_SOLICITED | SF_WQE_INLINE)
 /* Others that this device carries out; the rest is an operation error. */
 #define FLAGS_SPECIAL \
-	(SF_WQE_SIGNAL | SF_WQE_WEAK | SF_WQE_COUNTER | SF_WQE_NOFETCH)
+	(SF_WQE_SIGNAL | SF_WQE_WEAK | SF_WQE_COUNTER | SF_WQE_NOFETCH | \
+	 SF_WQE_CHECKSUMS)
 
 /*
  * A fused signal is one more packet of its WRITE, the last: a FETCH_ADD whose
@@ -226,6 +228,12 @@ static void wqe_datagram(const struct rnic *r, const struct rnic_qp *qp,
 
 	if (!op->packet)
 		return;
+	if (qp->init.type == RNIC_QPT_RAW_PACKET) { /* a frame says it all */
+		if (w->sgl.total < RNIC_MIN_FRAME ||
+		    w->sgl.total > RNIC_MAX_FRAME)
+			wqe_bad(w, SF_ST_LOC_LEN_ERR, SF_SYN_LENGTH);
+		return;
+	}
 	if (w->sgl.total > port_mtu(r, qp))
 		wqe_bad(w, SF_ST_LOC_LEN_ERR, SF_SYN_LENGTH);
 	else if (!rnic_ah_get(r, qp, (uint32_t)w->remote_addr, &w->ah,
@@ -262,6 +270,8 @@ static void wqe_special(const struct rnic *r, const struct rnic_qp *qp,
 {
 	if (w->flags & ~(FLAGS_PLAIN | FLAGS_SPECIAL) ||
 	    (w->flags & SF_WQE_NOFETCH && (!op->atomic || n_sge)) ||
+	    (w->flags & SF_WQE_CHECKSUMS &&
+	     qp->init.type != RNIC_QPT_RAW_PACKET) ||
 	    (signals(w) &&
 	     (w->opcode != SF_OP_WRITE || qp->init.type != RNIC_QPT_RC)))
 		wqe_bad(w, SF_ST_LOC_QP_OP_ERR, SF_SYN_OPCODE);
@@ -274,7 +284,7 @@ static uint32_t wqe_packets(const struct rnic_qp *qp, const struct wqe *w)
 	if (!op_info(w->opcode)->packet)
 		return 0;
 	if (op_info(w->opcode)->atomic || !w->sgl.total ||
-	    qp->init.type == RNIC_QPT_UD)
+	    rnic_datagrams(qp))
 		return 1; /* a signal alone: no WRITE before it */
 	return rnic_mtu_packets(qp->attr.path_mtu, w->sgl.total) + signals(w);
 }
@@ -319,7 +329,7 @@ static bool wqe_load(const struct rnic *r, const struct rnic_qp *qp,
 		wqe_special(r, qp, w, op, n_sge);
 	if (likely(!w->status))
 		wqe_data(r, qp, w, op, n_sge);
-	if (qp->init.type == RNIC_QPT_UD && !w->status)
+	if (rnic_datagrams(qp) && !w->status)
 		wqe_datagram(r, qp, w, op);
 	if (unlikely(w->reads && !qp->attr.max_rd_atomic))
 		wqe_bad(w, SF_ST_LOC_QP_OP_ERR, SF_SYN_DEPTH);
@@ -805,6 +815,12 @@ static void build_packet(const struct rnic_qp *qp, const struct wqe *w,
 		pkt->dest_qpn = w->remote_addr >> 32 & RNIC_QPN_MASK;
 		pkt->npkts = 1;
 		pkt->ah = &w->ah;
+	}
+	if (qp->init.type == RNIC_QPT_RAW_PACKET) {
+		pkt->npkts = 1;
+		pkt->flags |= RNIC_PKT_RAW;
+		if (w->flags & SF_WQE_CHECKSUMS)
+			pkt->flags |= RNIC_PKT_CHECKSUMS;
 	}
 	if (!qp->req.cur_off)
 		pkt->flags |= RNIC_PKT_FIRST;

@@ -210,7 +210,7 @@ static enum rnic_push_result recv_cqe(struct rnic_call *call,
 	qp->resp.intent_progress = progress;
 	cqe->wr = qp->resp.rqe_cookie;
 	cqe->qpn = qp->qpn;
-	if (qp->init.type != RNIC_QPT_UD) { /* else each says so itself */
+	if (!rnic_datagrams(qp)) { /* else each says so itself */
 		cqe->src_qpn = qp->attr.dest_qpn;
 		cqe->slid = qp->attr.av.is_global ? 0 : qp->attr.av.dlid;
 		cqe->sl = qp->attr.av.sl;
@@ -494,9 +494,33 @@ static void datagram_cqe(const struct request *q, bool grh, struct sf_cqe *cqe)
 	cqe->word = sf_cqe_word(0, 0, grh ? SF_CQE_GRH : 0, 0, 0, 0);
 }
 
+static void frame_cqe(const struct request *q, struct sf_cqe *cqe)
+{
+	cqe->byte_len = q->pkt->len;
+	cqe->imm = q->pkt->imm;
+	cqe->word = sf_cqe_word(0, 0,
+				rnic_frame_checksums_ok(q->pkt->frame) ?
+					SF_CQE_CHECKSUMS_OK :
+					0,
+				0, 0, 0);
+}
+
+/* A wrong Q_Key is a silent drop. */
+static bool datagram_wanted(const struct request *q)
+{
+	const struct rnic_packet *pkt = q->pkt;
+
+	if (pkt->op != RNIC_PKT_SEND)
+		return false;
+	if (q->qp->init.type != RNIC_QPT_UD)
+		return pkt->frame;
+	return pkt->ah && pkt->rkey == q->qp->attr.qkey;
+}
+
 static void receive_datagram(struct request *q)
 {
 	const struct rnic_packet *pkt = q->pkt;
+	const uint32_t head = pkt->frame ? 0 : RNIC_GRH;
 	struct rnic_responder *resp = &q->qp->resp;
 	enum rnic_copy_result res = RNIC_COPY_OK;
 	uint8_t grh[RNIC_GRH];
@@ -505,27 +529,25 @@ static void receive_datagram(struct request *q)
 	uint32_t syndrome;
 	bool has_grh;
 
-	/* A wrong Q_Key is a silent drop. */
-	if (!pkt->ah || pkt->op != RNIC_PKT_SEND ||
-	    pkt->rkey != q->qp->attr.qkey || !need_rqe(q))
+	if (!datagram_wanted(q) || !need_rqe(q))
 		return;
-	if (!rqe_scatter(q, &to, RNIC_GRH + pkt->len, &syndrome)) {
+	if (!rqe_scatter(q, &to, head + pkt->len, &syndrome)) {
 		rqe_fail(q, SF_ST_LOC_PROT_ERR, syndrome, RNIC_AETH_NAK_OP);
 		return;
 	}
-	if (RNIC_GRH + pkt->len > to.total) {
+	if (head + pkt->len > to.total) {
 		rqe_fail(q, SF_ST_LOC_LEN_ERR, SF_SYN_LENGTH,
 			 RNIC_AETH_NAK_INVALID);
 		return;
 	}
-	has_grh = build_grh(q->call->r, pkt, grh);
+	has_grh = head && build_grh(q->call->r, pkt, grh);
 	if (has_grh) {
 		rnic_sgl_init(&raw);
 		rnic_sgl_add(&raw, NULL, (uintptr_t)grh, RNIC_GRH);
 		res = rnic_sgl_copy(q->call->r, &to, 0, &raw, 0, RNIC_GRH);
 	}
 	if (!res)
-		res = rnic_sgl_copy(q->call->r, &to, RNIC_GRH, pkt->payload,
+		res = rnic_sgl_copy(q->call->r, &to, head, pkt->payload,
 				    pkt->payload_off, pkt->len);
 	if (unlikely(res)) {
 		fault(q, res);
@@ -533,7 +555,10 @@ static void receive_datagram(struct request *q)
 	}
 	resp->counters.rcv_bytes += pkt->len;
 	resp->counters.rx_send_requests++;
-	datagram_cqe(q, has_grh, &cqe);
+	if (pkt->frame)
+		frame_cqe(q, &cqe);
+	else
+		datagram_cqe(q, has_grh, &cqe);
 	deliver(q, &cqe, SF_CQE_RECV);
 }
 
@@ -831,7 +856,7 @@ void rnic_responder_receive(struct rnic_call *call, struct rnic_qp *qp,
 
 	if (!may_receive(qp) || !pkt->npkts)
 		return;
-	if (unlikely(qp->init.type == RNIC_QPT_UD)) {
+	if (rnic_datagrams(qp)) {
 		resp->counters.rcv_packets++;
 		receive_datagram(&q);
 		return;

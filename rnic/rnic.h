@@ -35,6 +35,12 @@
 #define RNIC_MAX_MCAST 4096 /* attachments of QPs to groups */
 #define RNIC_MAX_MCAST_ATTACH 16 /* of one group */
 #define RNIC_MAX_COUNTERS 1024
+#define RNIC_MAX_FLOW 8192 /* steering rules */
+#define RNIC_MAX_FLOW_COUNTERS 1024
+#define RNIC_MAX_WQ_TABLE 1024 /* indirection tables ... */
+#define RNIC_MAX_LOG_WQ_TABLE 7 /* ... and log2 of their entries */
+#define RNIC_MIN_FRAME 14 /* raw packets: Ethernet header ... */
+#define RNIC_MAX_FRAME 9018 /* ... to jumbo frame with a VLAN tag, no FCS */
 #define RNIC_MAX_RD_ATOMIC 16
 #define RNIC_NAME_MAX 32
 
@@ -72,8 +78,15 @@ enum rnic_qp_state {
 	RNIC_ERR
 };
 
-/* Values of enum ibv_qp_type. */
-enum rnic_qp_type { RNIC_QPT_RC = 2, RNIC_QPT_UC = 3, RNIC_QPT_UD = 4 };
+/* Values of enum ibv_qp_type, and two that verbs programs do not see. */
+enum rnic_qp_type {
+	RNIC_QPT_RC = 2,
+	RNIC_QPT_UC = 3,
+	RNIC_QPT_UD = 4,
+	RNIC_QPT_RAW_PACKET = 8,
+	RNIC_QPT_WQ = 16, /* a work queue: receives what a table sends it */
+	RNIC_QPT_HASH = 17, /* spreads frames over the work queues of a table */
+};
 
 /* Values of enum ibv_qp_attr_mask. */
 enum rnic_qp_mask {
@@ -115,6 +128,7 @@ enum rnic_event_type {
 	RNIC_EVENT_SRQ_ERR = 14,
 	RNIC_EVENT_SRQ_LIMIT_REACHED = 15,
 	RNIC_EVENT_QP_LAST_WQE_REACHED = 16,
+	RNIC_EVENT_WQ_FATAL = 19,
 	RNIC_EVENT_COMPLETION = 255,
 };
 
@@ -384,6 +398,28 @@ int rnic_srq_query(struct rnic *r, uint32_t ctx, uint32_t srqn,
 int rnic_srq_destroy(struct rnic *r, uint32_t ctx, uint32_t srqn,
 		     uint32_t *async_events);
 
+/* Values of enum ibv_rx_hash_fields. */
+enum rnic_hash_fields {
+	RNIC_HASH_SRC_IPV4 = 1 << 0,
+	RNIC_HASH_DST_IPV4 = 1 << 1,
+	RNIC_HASH_SRC_IPV6 = 1 << 2,
+	RNIC_HASH_DST_IPV6 = 1 << 3,
+	RNIC_HASH_SRC_PORT_TCP = 1 << 4,
+	RNIC_HASH_DST_PORT_TCP = 1 << 5,
+	RNIC_HASH_SRC_PORT_UDP = 1 << 6,
+	RNIC_HASH_DST_PORT_UDP = 1 << 7,
+	RNIC_HASH_IPSEC_SPI = 1 << 8,
+};
+#define RNIC_HASH_INNER (1u << 31) /* of the frame in the tunnel */
+#define RNIC_HASH_FIELDS (0x1ffu | RNIC_HASH_INNER)
+#define RNIC_HASH_KEY 40 /* bytes: a Toeplitz key for all fields */
+
+struct rnic_hash {
+	uint32_t fields;
+	uint32_t table; /* number of an indirection table */
+	uint8_t key[RNIC_HASH_KEY];
+};
+
 struct rnic_qp_init {
 	uint32_t dev;
 	uint32_t type;
@@ -397,6 +433,7 @@ struct rnic_qp_init {
 	uint32_t rq_log_depth, rq_log_stride; /* 0 with an SRQ */
 	struct rnic_qp_cap cap; /* as granted, for query */
 	uint64_t user_handle;
+	struct rnic_hash hash; /* RNIC_QPT_HASH */
 };
 
 struct rnic_qp_mem {
@@ -421,6 +458,112 @@ int rnic_mcast_attach(struct rnic *r, uint32_t ctx, uint32_t qpn,
 		      const uint8_t mgid[16], uint32_t mlid);
 int rnic_mcast_detach(struct rnic *r, uint32_t ctx, uint32_t qpn,
 		      const uint8_t mgid[16], uint32_t mlid);
+
+/* ---- raw packets: what a frame says, and who gets it ---------------- */
+
+enum rnic_layer {
+	RNIC_LAYER_ETH = 1 << 0,
+	RNIC_LAYER_VLAN = 1 << 1,
+	RNIC_LAYER_IPV4 = 1 << 2,
+	RNIC_LAYER_IPV6 = 1 << 3,
+	RNIC_LAYER_TCP = 1 << 4,
+	RNIC_LAYER_UDP = 1 << 5,
+	RNIC_LAYER_ESP = 1 << 6,
+	RNIC_LAYER_MPLS = 1 << 7,
+	RNIC_LAYER_VXLAN = 1 << 8,
+	RNIC_LAYER_GRE = 1 << 9,
+};
+
+/* Of the frame itself and of the one in its tunnel; bytes as they travel. */
+struct rnic_headers {
+	uint32_t layers; /* enum rnic_layer: which of these are there */
+	uint8_t dst_mac[6], src_mac[6];
+	uint16_t ether_type; /* behind VLAN tags */
+	uint16_t vlan_tag; /* of the first tag */
+	uint8_t src_ip[16], dst_ip[16]; /* IPv4: the first 4 bytes */
+	uint32_t flow_label; /* low 20 bits of the big-endian number */
+	uint8_t proto, tos, ttl; /* or next header, class, hop limit */
+	uint8_t ip_flags; /* enum rnic_ip_flags */
+	uint16_t dst_port, src_port;
+	uint32_t spi, seq;
+	uint32_t mpls; /* the first label, with class, bottom and TTL */
+	uint32_t vni; /* VXLAN: low 24 bits of the big-endian number */
+	uint16_t gre_flags, gre_protocol;
+	uint32_t gre_key;
+};
+
+/* Values of the kernel's enum ib_ipv4_flags. */
+enum rnic_ip_flags { RNIC_IP_DONT_FRAG = 2, RNIC_IP_MORE_FRAG = 4 };
+
+struct rnic_flow_key {
+	struct rnic_headers outer, inner;
+};
+
+/* Values of enum ibv_flow_attr_type. */
+enum rnic_flow_type {
+	RNIC_FLOW_NORMAL,
+	RNIC_FLOW_ALL_DEFAULT, /* what no other rule wants */
+	RNIC_FLOW_MC_DEFAULT, /* the same, group addresses only */
+	RNIC_FLOW_SNIFFER, /* a copy of everything */
+};
+
+enum rnic_flow_flags {
+	RNIC_FLOW_DONT_TRAP = 1 << 0, /* later rules see the frame, too */
+	RNIC_FLOW_DROP = 1 << 1,
+};
+
+/*
+ * A steering rule: frames whose headers, under the mask, are the value go to
+ * the queue pair.
+ */
+struct rnic_flow_attr {
+	uint32_t qpn;
+	uint32_t port;
+	uint32_t type;
+	uint32_t priority; /* 0 is asked first */
+	uint32_t flags;
+	uint32_t tag; /* comes with the completion */
+	uint32_t counters; /* number of counters, or 0 */
+	uint32_t reserved;
+	struct rnic_flow_key value, mask;
+};
+
+/*
+ * EINVAL: something does not exist; EOPNOTSUPP: this queue pair is not steered
+ * to.  The number has a tag: a rule's is never another's soon.
+ */
+int rnic_flow_create(struct rnic *r, uint32_t ctx,
+		     const struct rnic_flow_attr *attr, uint32_t *flow);
+int rnic_flow_destroy(struct rnic *r, uint32_t ctx, uint32_t flow);
+
+/* What a rule counts. */
+struct rnic_flow_count {
+	uint64_t packets, bytes;
+};
+
+int rnic_flow_counters_create(struct rnic *r, uint32_t ctx, uint32_t dev,
+			      uint32_t *id);
+/* EINVAL as long as no rule counts in them, as in the kernel. */
+int rnic_flow_counters_read(struct rnic *r, uint32_t ctx, uint32_t id,
+			    struct rnic_flow_count *count);
+int rnic_flow_counters_destroy(struct rnic *r, uint32_t ctx, uint32_t id);
+
+struct rnic_wq_table_attr {
+	uint32_t log_size;
+	uint32_t wqn[1 << RNIC_MAX_LOG_WQ_TABLE];
+};
+
+int rnic_wq_table_create(struct rnic *r, uint32_t ctx,
+			 const struct rnic_wq_table_attr *attr,
+			 uint32_t *table);
+int rnic_wq_table_destroy(struct rnic *r, uint32_t ctx, uint32_t table);
+
+/* Values of enum ibv_wq_state. */
+enum rnic_wq_state { RNIC_WQ_RESET, RNIC_WQ_READY, RNIC_WQ_ERR };
+
+/* @from: the state that the caller takes it to be in, or ~0. */
+int rnic_wq_modify(struct rnic *r, uint32_t ctx, uint32_t wqn, uint32_t from,
+		   uint32_t to);
 
 /* Destroys the regions of an address space that is gone. */
 void rnic_space_reap(struct rnic *r, uint32_t space);
@@ -529,7 +672,7 @@ struct rnic_qp_info {
 bool rnic_qp_next(const struct rnic *r, uint32_t *it, struct rnic_qp_info *qp);
 
 struct rnic_objects {
-	uint32_t pds, mrs, cqs, srqs, qps, ahs;
+	uint32_t pds, mrs, cqs, srqs, qps, ahs, flows;
 };
 
 /* Objects of @dev, or of all devices with ~0. */

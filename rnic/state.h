@@ -19,7 +19,7 @@
 #include "scalefabric/sf_hw.h"
 
 #define RNIC_MAGIC 0x534652410000ULL /* "SFRA" */
-#define RNIC_STATE_VERSION 6
+#define RNIC_STATE_VERSION 7
 
 #define RNIC_QPN_INDEX_BITS 14
 #define RNIC_QPN_MASK 0xffffffu
@@ -110,6 +110,34 @@ struct rnic_mcast {
 	uint32_t qpn; /* 0: free */
 	uint32_t mlid;
 	uint8_t mgid[16];
+};
+
+/* One steering rule.  Control writes it while it is not valid. */
+struct rnic_flow {
+	uint32_t handle; /* 0: not valid; stored last, and first at destroy */
+	uint32_t last; /* of the previous user of this entry */
+	uint32_t live;
+	uint32_t ctx;
+	uint32_t dev;
+	uint32_t rank; /* the lowest one that matches has its say */
+	struct rnic_flow_attr attr;
+};
+
+struct rnic_flow_counters {
+	uint32_t live;
+	uint32_t ctx;
+	uint32_t dev;
+	uint32_t users; /* rules */
+	struct rnic_flow_count count; /* atomic */
+};
+
+/* Work queues by the low bits of a frame's hash. */
+struct rnic_wq_table {
+	uint32_t live;
+	uint32_t ctx;
+	uint32_t users; /* queue pairs */
+	uint32_t reserved;
+	struct rnic_wq_table_attr attr;
 };
 
 struct rnic_srq {
@@ -291,6 +319,7 @@ struct rnic_qp {
 	struct rnic_qp_init init;
 	uint32_t recv_pdn; /* of the SRQ, else the QP's own */
 	uint32_t mcasts; /* groups that it is in */
+	uint32_t users; /* steering rules and indirection tables */
 	struct rnic_qp_attr attr;
 	uint64_t queues_len;
 	uint32_t async_events; /* raised, under resp.lock */
@@ -330,6 +359,7 @@ struct rnic_shared {
 	struct rnic_device device[RNIC_MAX_DEVICES];
 
 	struct rnic_pool pds, mrs, cqs, srqs, qps, ahs, mcasts, counters;
+	struct rnic_pool flows, flow_counters, wq_tables;
 
 	/* Timers: one bit a QP, set before the deadline is published. */
 	uint64_t timer_bits[RNIC_MAX_QP / 64];
@@ -342,6 +372,9 @@ struct rnic_shared {
 	struct rnic_mr mr[RNIC_MAX_MR];
 	struct rnic_counter counter[RNIC_MAX_COUNTERS];
 	struct rnic_cq cq[RNIC_MAX_CQ];
+	struct rnic_flow flow[RNIC_MAX_FLOW];
+	struct rnic_flow_counters flow_count[RNIC_MAX_FLOW_COUNTERS];
+	struct rnic_wq_table wq_table[RNIC_MAX_WQ_TABLE];
 	struct rnic_srq srq[RNIC_MAX_SRQ];
 	struct rnic_qp qp[RNIC_MAX_QP];
 };

@@ -683,6 +683,51 @@ static int op_destroy_qp(struct call *c)
 	return err;
 }
 
+static int op_modify_wq(struct call *c)
+{
+	return rnic_wq_modify(&d.rnic, c->req->ctx, c->req->modify_wq.wqn,
+			      c->req->modify_wq.from, c->req->modify_wq.to);
+}
+
+static int op_create_wq_table(struct call *c)
+{
+	return rnic_wq_table_create(&d.rnic, c->req->ctx, &c->req->wq_table,
+				    &c->rsp->id);
+}
+
+static int op_destroy_wq_table(struct call *c)
+{
+	return rnic_wq_table_destroy(&d.rnic, c->req->ctx, c->req->id);
+}
+
+static int op_create_flow(struct call *c)
+{
+	return rnic_flow_create(&d.rnic, c->req->ctx, &c->req->flow,
+				&c->rsp->id);
+}
+
+static int op_destroy_flow(struct call *c)
+{
+	return rnic_flow_destroy(&d.rnic, c->req->ctx, c->req->id);
+}
+
+static int op_create_flow_counters(struct call *c)
+{
+	return rnic_flow_counters_create(&d.rnic, c->req->ctx, c->ctx->dev,
+					 &c->rsp->id);
+}
+
+static int op_read_flow_counters(struct call *c)
+{
+	return rnic_flow_counters_read(&d.rnic, c->req->ctx, c->req->id,
+				       &c->rsp->flow_count);
+}
+
+static int op_destroy_flow_counters(struct call *c)
+{
+	return rnic_flow_counters_destroy(&d.rnic, c->req->ctx, c->req->id);
+}
+
 static int op_alloc_pages(struct call *c)
 {
 	struct block *b = calloc(1, sizeof(*b));
@@ -813,6 +858,14 @@ static const struct {
 	[SFNIC_MODIFY_QP] = {op_modify_qp, NEEDS_CTX},
 	[SFNIC_QUERY_QP] = {op_query_qp, NEEDS_CTX},
 	[SFNIC_DESTROY_QP] = {op_destroy_qp, NEEDS_CTX},
+	[SFNIC_MODIFY_WQ] = {op_modify_wq, NEEDS_CTX},
+	[SFNIC_CREATE_WQ_TABLE] = {op_create_wq_table, NEEDS_CTX},
+	[SFNIC_DESTROY_WQ_TABLE] = {op_destroy_wq_table, NEEDS_CTX},
+	[SFNIC_CREATE_FLOW] = {op_create_flow, NEEDS_CTX},
+	[SFNIC_DESTROY_FLOW] = {op_destroy_flow, NEEDS_CTX},
+	[SFNIC_CREATE_FLOW_COUNTERS] = {op_create_flow_counters, NEEDS_CTX},
+	[SFNIC_READ_FLOW_COUNTERS] = {op_read_flow_counters, NEEDS_CTX},
+	[SFNIC_DESTROY_FLOW_COUNTERS] = {op_destroy_flow_counters, NEEDS_CTX},
 	[SFNIC_ALLOC_PAGES] = {op_alloc_pages, NEEDS_SPACE},
 	[SFNIC_FREE_PAGES] = {op_free_pages, NEEDS_SPACE},
 	[SFNIC_GET_FD] = {op_get_fd, NEEDS_SPACE},

@@ -40,6 +40,14 @@ enum sfnic_op {
 	SFNIC_MODIFY_QP,
 	SFNIC_QUERY_QP,
 	SFNIC_DESTROY_QP,
+	SFNIC_MODIFY_WQ, /* work queues are created and destroyed as QPs */
+	SFNIC_CREATE_WQ_TABLE,
+	SFNIC_DESTROY_WQ_TABLE,
+	SFNIC_CREATE_FLOW,
+	SFNIC_DESTROY_FLOW,
+	SFNIC_CREATE_FLOW_COUNTERS,
+	SFNIC_READ_FLOW_COUNTERS,
+	SFNIC_DESTROY_FLOW_COUNTERS,
 	SFNIC_ALLOC_PAGES, /* arena pages for registered memory */
 	SFNIC_FREE_PAGES,
 	SFNIC_GET_FD,  /* reply fd: a peer's pipe or memory */
@@ -118,6 +126,13 @@ struct sfnic_req {
 			struct rnic_qp_attr attr;
 		} modify_qp;
 		struct {
+			uint32_t wqn;
+			uint32_t from;
+			uint32_t to;
+		} modify_wq;
+		struct rnic_wq_table_attr wq_table;
+		struct rnic_flow_attr flow;
+		struct {
 			uint64_t off; /* free only */
 			uint64_t len;
 		} pages;
@@ -156,6 +171,7 @@ struct sfnic_rsp {
 			uint32_t comp_events; /* raised in the CQ's life */
 			uint32_t async_events;
 		} destroyed;
+		struct rnic_flow_count flow_count;
 		struct {
 			uint64_t off;
 		} pages;

@@ -123,6 +123,9 @@ static const char *const qp_types[] = {
 	[RNIC_QPT_RC] = "RC",
 	[RNIC_QPT_UC] = "UC",
 	[RNIC_QPT_UD] = "UD",
+	[RNIC_QPT_RAW_PACKET] = "RAW",
+	[RNIC_QPT_WQ] = "WQ",
+	[RNIC_QPT_HASH] = "RSS",
 };
 static const char *const link_layers[] = {
 	[RNIC_INFINIBAND] = "InfiniBand",
@@ -309,9 +312,10 @@ static void json_device(const struct rnic *r, uint32_t dev,
 	rnic_count_objects(r, dev, &n);
 	printf("%s\n  {\"name\": \"%s\", \"pds\": %u, \"mrs\": %u, "
 	       "\"ahs\": %u, \"cqs\": %u, \"srqs\": %u, \"qps\": %u, "
+	       "\"flows\": %u, "
 	       "\"ports\": [",
 	       dev ? "," : "", info->name, n.pds, n.mrs, n.ahs, n.cqs, n.srqs,
-	       n.qps);
+	       n.qps, n.flows);
 	for (port = 1; port <= info->ports; port++) {
 		rnic_port_counters(r, dev, port, &sum);
 		printf("%s\n    {\"port\": %u, ", port > 1 ? "," : "", port);

@@ -195,6 +195,25 @@ static const struct write_method
 			uverbs_ex_create_qp, ib_uverbs_ex_create_qp, comp_mask),
 		[IB_USER_VERBS_EX_CMD_MODIFY_QP] = EXTENDED(
 			uverbs_ex_modify_qp, ib_uverbs_ex_modify_qp, base),
+		/* With specs behind the request, and a fixed response. */
+		[IB_USER_VERBS_EX_CMD_CREATE_FLOW] =
+			DRIVER(uverbs_ex_create_flow, ib_uverbs_create_flow),
+		[IB_USER_VERBS_EX_CMD_DESTROY_FLOW] =
+			REQ(uverbs_ex_destroy_flow, ib_uverbs_destroy_flow),
+		[IB_USER_VERBS_EX_CMD_CREATE_WQ] =
+			EXTENDED(uverbs_ex_create_wq, ib_uverbs_ex_create_wq,
+				 max_sge),
+		[IB_USER_VERBS_EX_CMD_MODIFY_WQ] =
+			REQ(uverbs_ex_modify_wq, ib_uverbs_ex_modify_wq),
+		[IB_USER_VERBS_EX_CMD_DESTROY_WQ] =
+			EXTENDED(uverbs_ex_destroy_wq, ib_uverbs_ex_destroy_wq,
+				 wq_handle),
+		[IB_USER_VERBS_EX_CMD_CREATE_RWQ_IND_TBL] = EXTENDED(
+			uverbs_ex_create_wq_table,
+			ib_uverbs_ex_create_rwq_ind_table, log_ind_tbl_size),
+		[IB_USER_VERBS_EX_CMD_DESTROY_RWQ_IND_TBL] =
+			REQ(uverbs_ex_destroy_wq_table,
+			    ib_uverbs_ex_destroy_rwq_ind_table),
 };
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))

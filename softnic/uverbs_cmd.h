@@ -61,6 +61,8 @@ int uverbs_copy_out(uint64_t to, const void *from, size_t len);
  * longer and says something there.
  */
 int uverbs_get(const struct uverbs_buf *buf, void *to, size_t size);
+/* EINVAL: some of these bytes are not zero. */
+int uverbs_check_zero(uint64_t addr, size_t len);
 /* The same for the driver part, which may not be shorter: EINVAL. */
 int uverbs_get_uhw(const struct uverbs_cmd *c, void *to, size_t size);
 /* Writes what the caller has room for, zeroes the rest of the room. */
@@ -174,5 +176,24 @@ int uverbs_ex_modify_qp(struct uverbs_cmd *c);
 int uverbs_query_qp(struct uverbs_cmd *c);
 int uverbs_post_send(struct uverbs_cmd *c);
 int uverbs_post_recv(struct uverbs_cmd *c);
+
+/* Destroys a queue pair or, @wq, a work queue; uverbs_qp.c. */
+int uverbs_destroy_queues(const struct uverbs_cmd *c, uint32_t qpn, bool wq,
+			  uint32_t *events);
+int uverbs_ex_create_wq(struct uverbs_cmd *c);
+int uverbs_ioctl_create_wq(struct uverbs_cmd *c);
+int uverbs_ex_modify_wq(struct uverbs_cmd *c);
+int uverbs_ex_destroy_wq(struct uverbs_cmd *c);
+int uverbs_ioctl_destroy_wq(struct uverbs_cmd *c);
+int uverbs_ex_create_wq_table(struct uverbs_cmd *c);
+int uverbs_ex_destroy_wq_table(struct uverbs_cmd *c);
+int uverbs_ioctl_destroy_wq_table(struct uverbs_cmd *c);
+
+int uverbs_ex_create_flow(struct uverbs_cmd *c);
+int uverbs_ex_destroy_flow(struct uverbs_cmd *c);
+int uverbs_ioctl_destroy_flow(struct uverbs_cmd *c);
+int uverbs_ioctl_create_counters(struct uverbs_cmd *c);
+int uverbs_ioctl_read_counters(struct uverbs_cmd *c);
+int uverbs_ioctl_destroy_counters(struct uverbs_cmd *c);
 
 #endif

@@ -142,6 +142,29 @@ static const struct ib_uverbs_query_device_resp device_limits = {
 	.local_ca_ack_delay = CA_ACK_DELAY,
 };
 
+/* Raw packets are Ethernet's. */
+static bool has_raw(const struct uverbs_cmd *c)
+{
+	struct rnic_port_info port;
+
+	return !c->ops->port_info(c->dev, 1, &port) &&
+	       port.link_layer == RNIC_ETHERNET;
+}
+
+static void fill_raw(struct ib_uverbs_ex_query_device_resp *resp,
+		     struct scalefabric_query_device_resp *driver)
+{
+	resp->raw_packet_caps = IB_UVERBS_RAW_PACKET_CAP_IP_CSUM;
+	resp->rss_caps = (struct ib_uverbs_rss_caps){
+		.supported_qpts = 1u << IB_UVERBS_QPT_RAW_PACKET,
+		.max_rwq_indirection_tables = USABLE(RNIC_MAX_WQ_TABLE),
+		.max_rwq_indirection_table_size = 1u << RNIC_MAX_LOG_WQ_TABLE,
+	};
+	resp->max_wq_type_rq = RNIC_MAX_QP;
+	driver->rx_hash_fields = RNIC_HASH_FIELDS;
+	driver->rx_hash_function = SCALEFABRIC_RX_HASH_TOEPLITZ;
+}
+
 static int fill_device(const struct uverbs_cmd *c,
 		       struct ib_uverbs_query_device_resp *resp)
 {
@@ -152,6 +175,10 @@ static int fill_device(const struct uverbs_cmd *c,
 	if (err)
 		return err;
 	*resp = device_limits;
+	if (has_raw(c))
+		resp->device_cap_flags |=
+			IB_UVERBS_DEVICE_RAW_IP_CSUM |
+			IB_UVERBS_DEVICE_MANAGED_FLOW_STEERING;
 	resp->node_guid = htobe64(info.node_guid);
 	resp->sys_image_guid = htobe64(info.sys_image_guid);
 	resp->phys_port_cnt = info.ports;
@@ -175,6 +202,7 @@ int uverbs_ex_query_device(struct uverbs_cmd *c)
 		.timestamp_mask = ~0ull,
 		.hca_core_clock = CLOCK_KHZ,
 	};
+	struct scalefabric_query_device_resp driver = {};
 	struct ib_uverbs_ex_query_device req;
 	int err;
 
@@ -189,6 +217,11 @@ int uverbs_ex_query_device(struct uverbs_cmd *c)
 	if (err)
 		return err;
 	resp.device_cap_flags_ex = resp.base.device_cap_flags;
+	if (has_raw(c))
+		fill_raw(&resp, &driver);
+	err = uverbs_put_uhw(c, &driver, sizeof(driver));
+	if (err)
+		return err;
 	resp.response_length = uverbs_response_length(c, sizeof(resp));
 	return uverbs_respond(c, &resp, sizeof(resp));
 }

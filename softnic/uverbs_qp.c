@@ -17,7 +17,9 @@ struct qp_args {
 
 _Static_assert((int)IB_UVERBS_QPT_RC == (int)RNIC_QPT_RC &&
 		       (int)IB_UVERBS_QPT_UC == (int)RNIC_QPT_UC &&
-		       (int)IB_UVERBS_QPT_UD == (int)RNIC_QPT_UD,
+		       (int)IB_UVERBS_QPT_UD == (int)RNIC_QPT_UD &&
+		       (int)IB_UVERBS_QPT_RAW_PACKET ==
+			       (int)RNIC_QPT_RAW_PACKET,
 	       "types are passed on as they are");
 
 static int check_type(uint64_t type)
@@ -26,8 +28,8 @@ static int check_type(uint64_t type)
 	case IB_UVERBS_QPT_RC:
 	case IB_UVERBS_QPT_UC:
 	case IB_UVERBS_QPT_UD:
-		return 0;
 	case IB_UVERBS_QPT_RAW_PACKET:
+		return 0;
 	case IB_UVERBS_QPT_XRC_INI:
 	case IB_UVERBS_QPT_XRC_TGT:
 	case IB_UVERBS_QPT_DRIVER:
@@ -201,6 +203,67 @@ static int create_qp(struct uverbs_cmd *c, struct qp_args *args, uint32_t *qpn)
 	return put_create_resp(c, &rsp, args->srqn);
 }
 
+/* ---- create: with an indirection table ------------------------------- */
+
+static int get_hash(const struct uverbs_cmd *c, struct rnic_hash *hash)
+{
+	static const uint8_t zero[6];
+	struct scalefabric_create_hash_qp_req req;
+	int err;
+
+	err = uverbs_get_uhw(c, &req, sizeof(req));
+	if (err)
+		return err;
+	if (req.comp_mask ||
+	    req.rx_hash_function != SCALEFABRIC_RX_HASH_TOEPLITZ ||
+	    req.rx_hash_fields & ~(uint64_t)RNIC_HASH_FIELDS)
+		return EOPNOTSUPP;
+	if (req.rx_key_len != RNIC_HASH_KEY ||
+	    memcmp(req.reserved, zero, sizeof(zero)))
+		return EINVAL;
+	hash->fields = req.rx_hash_fields;
+	memcpy(hash->key, req.rx_key, sizeof(hash->key));
+	return 0;
+}
+
+_Static_assert(sizeof(((struct scalefabric_create_hash_qp_req *)0)->rx_key) ==
+		       RNIC_HASH_KEY,
+	       "the key of a Toeplitz hash");
+
+/* It only receives, by the work queues of the table. */
+static int create_hash_qp(struct uverbs_cmd *c, const struct qp_args *args,
+			  uint32_t table, uint32_t *qpn)
+{
+	struct sfnic_req req = {};
+	struct sfnic_rsp rsp;
+	int err;
+
+	if (args->type != IB_UVERBS_QPT_RAW_PACKET)
+		return EINVAL;
+	if (args->srqn || args->recv_cqn || args->cap.max_recv_wr ||
+	    args->cap.max_recv_sge)
+		return EINVAL;
+	if (args->send_cqn || args->cap.max_send_wr)
+		return EOPNOTSUPP;
+	err = get_hash(c, &req.qp.hash);
+	if (!err)
+		err = uverbs_probe(c);
+	if (err)
+		return err;
+	req.qp.type = RNIC_QPT_HASH;
+	req.qp.pdn = args->pdn;
+	req.qp.hash.table = table;
+	req.qp.user_handle = args->user_handle;
+	req.qp.sq_log_stride = SF_SLOT_LOG_MIN;
+	req.qp.rq_log_stride = SF_RQ_LOG_MIN;
+	err = uverbs_call(c, SFNIC_CREATE_QP, &req, &rsp);
+	if (!err)
+		*qpn = rsp.id;
+	return err;
+}
+
+/* ---- create: the three commands ---------------------------------------- */
+
 static void fill_create_resp(struct ib_uverbs_create_qp_resp *resp,
 			     const struct rnic_qp_cap *cap, uint32_t qpn)
 {
@@ -260,10 +323,13 @@ int uverbs_ex_create_qp(struct uverbs_cmd *c)
 		return err;
 	if (req.comp_mask & ~IB_UVERBS_CREATE_QP_SUP_COMP_MASK || req.reserved)
 		return EINVAL;
-	if (req.comp_mask || req.create_flags || req.source_qpn)
+	if (req.create_flags || req.source_qpn)
 		return EOPNOTSUPP;
 	args = TAKE_CREATE_REQ(args, req);
-	err = create_qp(c, &args, &qpn);
+	if (req.comp_mask & IB_UVERBS_CREATE_QP_MASK_IND_TABLE)
+		err = create_hash_qp(c, &args, req.rwq_ind_tbl_handle, &qpn);
+	else
+		err = create_qp(c, &args, &qpn);
 	if (err)
 		return err;
 	fill_create_resp(&resp.base, &args.cap, qpn);
@@ -288,7 +354,6 @@ static int check_create_attrs(const struct uverbs_buf *a)
 	if (flags & ~(uint64_t)IB_UVERBS_QP_CREATE_SQ_SIG_ALL)
 		return EOPNOTSUPP;
 	if (a[UVERBS_ATTR_CREATE_QP_XRCD_HANDLE].present ||
-	    a[UVERBS_ATTR_CREATE_QP_IND_TABLE_HANDLE].present ||
 	    a[UVERBS_ATTR_CREATE_QP_SOURCE_QPN].present)
 		return EOPNOTSUPP;
 	return 0;
@@ -296,8 +361,11 @@ static int check_create_attrs(const struct uverbs_buf *a)
 
 static int check_create_objects(const struct uverbs_buf *a)
 {
-	if (!a[UVERBS_ATTR_CREATE_QP_PD_HANDLE].present ||
-	    !a[UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE].present ||
+	if (!a[UVERBS_ATTR_CREATE_QP_PD_HANDLE].present)
+		return EINVAL;
+	if (a[UVERBS_ATTR_CREATE_QP_IND_TABLE_HANDLE].present)
+		return 0;
+	if (!a[UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE].present ||
 	    !a[UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE].present)
 		return EINVAL;
 	return 0;
@@ -340,7 +408,13 @@ int uverbs_ioctl_create_qp(struct uverbs_cmd *c)
 	if (!err)
 		err = uverbs_get(&a[UVERBS_ATTR_CREATE_QP_CAP], &args.cap,
 				 sizeof(args.cap));
-	if (!err)
+	if (err)
+		return err;
+	if (a[UVERBS_ATTR_CREATE_QP_IND_TABLE_HANDLE].present)
+		err = create_hash_qp(
+			c, &args,
+			a[UVERBS_ATTR_CREATE_QP_IND_TABLE_HANDLE].value, &qpn);
+	else
 		err = create_qp(c, &args, &qpn);
 	if (err)
 		return err;
@@ -355,8 +429,9 @@ int uverbs_ioctl_create_qp(struct uverbs_cmd *c)
 
 /* ---- destroy --------------------------------------------------------- */
 
-static int destroy_qp(const struct uverbs_cmd *c, uint32_t qpn,
-		      uint32_t *events)
+/* A work queue is a queue pair that only receives. */
+int uverbs_destroy_queues(const struct uverbs_cmd *c, uint32_t qpn, bool wq,
+			  uint32_t *events)
 {
 	struct uverbs_events unread;
 	struct sfnic_rsp rsp;
@@ -367,6 +442,8 @@ static int destroy_qp(const struct uverbs_cmd *c, uint32_t qpn,
 		err = uverbs_call_id(c, SFNIC_QUERY_QP, qpn, &rsp);
 	if (err)
 		return err;
+	if ((rsp.query_qp.init.type == RNIC_QPT_WQ) != wq)
+		return EINVAL;
 	unread.user_handle = rsp.query_qp.init.user_handle;
 	unread.async_fd = c->ops->async_read_fd(c->ctx);
 	return uverbs_destroy(c, SFNIC_DESTROY_QP, qpn, &unread, NULL, events);
@@ -380,7 +457,8 @@ int uverbs_destroy_qp(struct uverbs_cmd *c)
 
 	err = uverbs_request(c, &req, sizeof(req));
 	if (!err)
-		err = destroy_qp(c, req.qp_handle, &resp.events_reported);
+		err = uverbs_destroy_queues(c, req.qp_handle, false,
+					    &resp.events_reported);
 	return err ? err : uverbs_respond(c, &resp, sizeof(resp));
 }
 
@@ -389,8 +467,9 @@ int uverbs_ioctl_destroy_qp(struct uverbs_cmd *c)
 	struct ib_uverbs_destroy_qp_resp resp;
 	int err;
 
-	err = destroy_qp(c, c->attr[UVERBS_ATTR_DESTROY_QP_HANDLE].value,
-			 &resp.events_reported);
+	err = uverbs_destroy_queues(
+		c, c->attr[UVERBS_ATTR_DESTROY_QP_HANDLE].value, false,
+		&resp.events_reported);
 	if (err)
 		return err;
 	return uverbs_put(&c->attr[UVERBS_ATTR_DESTROY_QP_RESP], &resp,

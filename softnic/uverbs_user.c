@@ -68,7 +68,7 @@ int uverbs_copy_out(uint64_t to, const void *from, size_t len)
 	}
 }
 
-static int check_zero(uint64_t addr, size_t len)
+int uverbs_check_zero(uint64_t addr, size_t len)
 {
 	uint8_t chunk[256];
 	size_t n, i;
@@ -81,7 +81,7 @@ static int check_zero(uint64_t addr, size_t len)
 			return err;
 		for (i = 0; i < n; i++)
 			if (chunk[i])
-				return EOPNOTSUPP;
+				return EINVAL;
 	}
 	return 0;
 }
@@ -109,7 +109,8 @@ int uverbs_get(const struct uverbs_buf *buf, void *to, size_t size)
 	err = uverbs_copy_in(to, buf->addr, n);
 	if (err)
 		return err;
-	return check_zero(buf->addr + n, buf->len - n);
+	err = uverbs_check_zero(buf->addr + n, buf->len - n);
+	return err == EINVAL ? EOPNOTSUPP : err;
 }
 
 int uverbs_get_uhw(const struct uverbs_cmd *c, void *to, size_t size)

@@ -41,7 +41,7 @@ typedef uint64_t sf_u64;
 			 #member " moved")
 
 /* Version of everything in this file; alloc_ucontext returns the device's. */
-#define SF_HW_VERSION 1
+#define SF_HW_VERSION 2
 
 /* ------------------------------------------------------------------------
  * Send queue
@@ -80,6 +80,7 @@ enum sf_wqe_flags {
 	SF_WQE_WEAK = 1 << 5,	 /* the signal follows this payload only */
 	SF_WQE_COUNTER = 1 << 6, /* count in counter_id when done */
 	SF_WQE_NOFETCH = 1 << 7, /* atomic without a result; n_sge is 0 */
+	SF_WQE_CHECKSUMS = 1 << 8, /* raw: write those of IP, TCP, UDP */
 };
 
 /* Commit word: opcode 7:0, n_sge 15:8, flags 31:16, lap 63:32. */
@@ -285,6 +286,7 @@ enum sf_cqe_flags {
 	SF_CQE_INLINE =
 		1 << 3, /* the payload is in data[], not in the buffer */
 	SF_CQE_SOLICITED = 1 << 4,
+	SF_CQE_CHECKSUMS_OK = 1 << 5, /* raw: those of IPv4 and TCP or UDP */
 };
 
 #define SF_CQE_INLINE_MAX 16
@@ -300,8 +302,8 @@ struct sf_cqe {
 	sf_u64 wr; /* send: WR index; receive: cookie of the descriptor */
 	sf_u64 timestamp; /* ns of the device clock, if the CQ asks for it */
 	sf_u32 byte_len;
-	sf_u32 imm;
-	sf_u32 qpn; /* of the local QP */
+	sf_u32 imm; /* raw: tag of the steering rule */
+	sf_u32 qpn; /* of the local QP or work queue */
 	sf_u32 src_qpn;
 	sf_u16 slid;
 	sf_u16 pkey_index;

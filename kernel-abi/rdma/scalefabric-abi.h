@@ -158,6 +158,55 @@ struct scalefabric_create_qp_resp {
 };
 
 /*
+ * CREATE_QP with an indirection table: spreads what steering rules send it; has
+ * no queues, and no driver part in the response.
+ */
+#define SCALEFABRIC_RX_HASH_TOEPLITZ 1 /* a bit, as in ibv_rx_hash_function */
+
+struct scalefabric_create_hash_qp_req {
+	__aligned_u64 comp_mask;
+	__aligned_u64 rx_hash_fields; /* enum ibv_rx_hash_fields */
+	__u8 rx_hash_function;
+	__u8 rx_key_len; /* 40 */
+	__u8 reserved[6];
+	__u8 rx_key[40];
+};
+
+/* CREATE_WQ.  Doorbells as those of receive queues: POST_RECV of @wqn. */
+struct scalefabric_create_wq_req {
+	__aligned_u64 comp_mask;
+	struct scalefabric_mem rq;
+	__u32 flags;
+	__u8 log_depth;
+	__u8 log_stride; /* SF_RQ_LOG_MIN..MAX */
+	__u8 reserved[2];
+};
+
+struct scalefabric_create_wq_resp {
+	__aligned_u64 comp_mask;
+	struct scalefabric_region rq;
+	struct scalefabric_region doorbell;
+	__aligned_u64 start;
+	__u32 wqn;
+	__u32 reserved;
+};
+
+/* COUNTERS_READ answers in this order. */
+enum scalefabric_flow_counter {
+	SCALEFABRIC_FLOW_PACKETS = 0,
+	SCALEFABRIC_FLOW_BYTES = 1,
+	SCALEFABRIC_FLOW_COUNTERS,
+};
+
+/* QUERY_DEVICE (extended): what the core response does not say. */
+struct scalefabric_query_device_resp {
+	__aligned_u64 comp_mask;
+	__aligned_u64 rx_hash_fields;
+	__u8 rx_hash_function;
+	__u8 reserved[7];
+};
+
+/*
  * MODIFY_QP to RESET has no driver part: the device empties both queues, stores
  * the new SQ start index to the send line (error bit clear) and takes the
  * receive queue's producer index as it stands for its consumer index.

@@ -22,5 +22,11 @@ DECLARE_DRV_CMD(sf_create_srq, IB_USER_VERBS_CMD_CREATE_XSRQ,
 		scalefabric_create_srq_req, scalefabric_create_srq_resp);
 DECLARE_DRV_CMD(sf_create_qp, IB_USER_VERBS_CMD_CREATE_QP,
 		scalefabric_create_qp_req, scalefabric_create_qp_resp);
+DECLARE_DRV_CMD(sf_create_hash_qp, IB_USER_VERBS_EX_CMD_CREATE_QP,
+		scalefabric_create_hash_qp_req, empty);
+DECLARE_DRV_CMD(sf_create_wq, IB_USER_VERBS_EX_CMD_CREATE_WQ,
+		scalefabric_create_wq_req, scalefabric_create_wq_resp);
+DECLARE_DRV_CMD(sf_query_device, IB_USER_VERBS_EX_CMD_QUERY_DEVICE, empty,
+		scalefabric_query_device_resp);
 
 #endif

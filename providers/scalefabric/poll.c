@@ -192,6 +192,7 @@ static inline unsigned int sf_wc_flags(uint64_t word)
 	uint32_t flags = sf_cqe_flags(word);
 
 	return (flags & SF_CQE_GRH ? IBV_WC_GRH : 0) |
+	       (flags & SF_CQE_CHECKSUMS_OK ? IBV_WC_IP_CSUM_OK : 0) |
 	       (flags & SF_CQE_IMM ? IBV_WC_WITH_IMM : 0) |
 	       (flags & SF_CQE_INV ? IBV_WC_WITH_INV : 0);
 }
@@ -336,6 +337,12 @@ static uint64_t sf_read_completion_ts(struct ibv_cq_ex *cq)
 	return to_sf_cq_ex(cq)->cur->timestamp;
 }
 
+/* No frame has an immediate. */
+static uint32_t sf_read_flow_tag(struct ibv_cq_ex *cq)
+{
+	return to_sf_cq_ex(cq)->cur->imm;
+}
+
 void sf_cq_set_extended_poll(struct sf_cq *cq, uint64_t wc_flags)
 {
 	struct ibv_cq_ex *ex = &cq->vcq.cq_ex;
@@ -360,6 +367,8 @@ void sf_cq_set_extended_poll(struct sf_cq *cq, uint64_t wc_flags)
 		ex->read_sl = sf_read_sl;
 	if (wc_flags & IBV_WC_EX_WITH_DLID_PATH_BITS)
 		ex->read_dlid_path_bits = sf_read_dlid_path_bits;
+	if (wc_flags & IBV_WC_EX_WITH_FLOW_TAG)
+		ex->read_flow_tag = sf_read_flow_tag;
 	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
 		ex->read_completion_ts = sf_read_completion_ts;
 }

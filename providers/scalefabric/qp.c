@@ -25,7 +25,8 @@ static int sf_check_qp_attr(const struct ibv_qp_init_attr_ex *attr)
 	    attr->create_flags)
 		return EOPNOTSUPP;
 	if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC &&
-	    attr->qp_type != IBV_QPT_UD)
+	    attr->qp_type != IBV_QPT_UD &&
+	    attr->qp_type != IBV_QPT_RAW_PACKET)
 		return EOPNOTSUPP;
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
 	    !sf_send_ops_supported(attr->qp_type, attr->send_ops_flags))
@@ -62,7 +63,7 @@ static size_t sf_sq_size(const struct sf_sq *sq)
 	return (size_t)1 << (sq->log_depth + sq->log_stride);
 }
 
-static size_t sf_rq_size(const struct sf_rq *rq)
+size_t sf_rq_size(const struct sf_rq *rq)
 {
 	return (size_t)1 << (rq->log_depth + rq->log_stride);
 }
@@ -100,7 +101,7 @@ uint32_t sf_recv_max_sge(uint8_t log_stride)
 	       sizeof(struct sf_sge);
 }
 
-static void sf_shape_rq(struct sf_rq *rq, struct ibv_qp_cap *cap)
+void sf_shape_rq(struct sf_rq *rq, struct ibv_qp_cap *cap)
 {
 	rq->log_depth = sf_log2_up(cap->max_recv_wr);
 	rq->log_stride = sf_recv_log_stride(cap->max_recv_sge);
@@ -136,7 +137,7 @@ static void sf_fini_sq(struct sf_sq *sq)
 	sf_mem_free(&sq->shadow_mem);
 }
 
-static int sf_init_rq(struct sf_rq *rq, struct ibv_pd *pd)
+int sf_init_rq(struct sf_rq *rq, struct ibv_pd *pd)
 {
 	int err;
 
@@ -151,7 +152,7 @@ static int sf_init_rq(struct sf_rq *rq, struct ibv_pd *pd)
 	return err;
 }
 
-static void sf_fini_rq(struct sf_rq *rq)
+void sf_fini_rq(struct sf_rq *rq)
 {
 	sf_lock_destroy(&rq->lock);
 	sf_mem_free(&rq->wr_ids_mem);
@@ -161,7 +162,7 @@ static void sf_fini_rq(struct sf_rq *rq)
  * What the device answers
  */
 
-static void sf_unmap_qp(struct sf_context *ctx, struct sf_qp *qp)
+void sf_unmap_qp(struct sf_context *ctx, struct sf_qp *qp)
 {
 	sf_unmap_region(ctx, &qp->rq_doorbell_view);
 	sf_unmap_region(ctx, &qp->sq_doorbell_view);
@@ -231,6 +232,16 @@ SF_NOTIFY_AT(response, ib_uverbs_post_srq_recv);
 SF_NOTIFY_AT(wr_count, ib_uverbs_post_srq_recv);
 SF_NOTIFY_AT(wqe_size, ib_uverbs_post_srq_recv);
 
+void sf_start_rq(struct sf_qp *qp, uint32_t handle, uint64_t start)
+{
+	qp->rq.ring = qp->rq_view.addr;
+	qp->rq.doorbell = qp->rq_doorbell_view.addr;
+	qp->rq.head = start;
+	qp->rq.tail = start;
+	sf_init_notify(&qp->rq.notify, handle, IB_USER_VERBS_CMD_POST_RECV,
+		       sizeof(struct ib_uverbs_recv_wr));
+}
+
 static void sf_start_queues(struct sf_qp *qp,
 			    const struct scalefabric_create_qp_resp *resp)
 {
@@ -242,16 +253,8 @@ static void sf_start_queues(struct sf_qp *qp,
 	sf_init_notify(&qp->sq.notify, qp->vqp.qp.handle,
 		       IB_USER_VERBS_CMD_POST_SEND,
 		       sizeof(struct ib_uverbs_send_wr));
-	if (qp->srq)
-		return;
-
-	qp->rq.ring = qp->rq_view.addr;
-	qp->rq.doorbell = qp->rq_doorbell_view.addr;
-	qp->rq.head = resp->rq_start;
-	qp->rq.tail = resp->rq_start;
-	sf_init_notify(&qp->rq.notify, qp->vqp.qp.handle,
-		       IB_USER_VERBS_CMD_POST_RECV,
-		       sizeof(struct ib_uverbs_recv_wr));
+	if (!qp->srq)
+		sf_start_rq(qp, qp->vqp.qp.handle, resp->rq_start);
 }
 
 /* ------------------------------------------------------------------------
@@ -266,7 +269,7 @@ static void sf_fill_create_req(const struct sf_qp *qp, bool datagram,
 	req->rq.fd = -1;
 	/*
 	 * An SRQ's descriptor may be another's before its CQE is polled; a
-	 * datagram comes with its GRH.
+	 * datagram comes with its GRH, and a frame is longer.
 	 */
 	if (!qp->srq && !datagram)
 		req->flags = SCALEFABRIC_QP_INLINE_RECV;
@@ -286,7 +289,10 @@ static int sf_cmd_create_qp(struct sf_context *ctx, struct sf_qp *qp,
 
 	core_attr.cap = qp->cap;
 	core_attr.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS; /* none */
-	sf_fill_create_req(qp, attr->qp_type == IBV_QPT_UD, &cmd.drv_payload);
+	sf_fill_create_req(qp,
+			   attr->qp_type == IBV_QPT_UD ||
+				   attr->qp_type == IBV_QPT_RAW_PACKET,
+			   &cmd.drv_payload);
 	err = ibv_cmd_create_qp_ex(&ctx->vctx.context, &qp->vqp, &core_attr,
 				   &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
 				   sizeof(resp));
@@ -344,6 +350,7 @@ static struct sf_qp *sf_new_qp(struct sf_context *ctx,
 		sf_shape_rq(&qp->rq, &qp->cap);
 	qp->srq = attr->srq ? to_sf_srq(attr->srq) : NULL;
 	qp->no_parts = sf_wr_no_parts(attr->qp_type);
+	qp->no_flags = sf_wr_no_flags(attr->qp_type);
 	qp->sq_sig_all = attr->sq_sig_all;
 	qp->sq_notify = ctx->sq_notify;
 	qp->rq_notify = ctx->rq_notify;
@@ -357,6 +364,9 @@ struct ibv_qp *sf_create_qp_ex(struct ibv_context *context,
 	struct sf_qp *qp;
 	int err;
 
+	if (attr->comp_mask &
+	    (IBV_QP_INIT_ATTR_RX_HASH | IBV_QP_INIT_ATTR_IND_TABLE))
+		return sf_create_hash_qp(ctx, attr);
 	err = sf_check_qp_attr(attr);
 	if (!err)
 		err = sf_check_qp_cap(ctx, &attr->cap, attr->srq);
@@ -463,6 +473,8 @@ static int sf_reset_qp(struct sf_qp *qp, struct ibv_qp_attr *attr,
 
 int sf_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask)
 {
+	if (to_sf_qp(ibqp)->hashes)
+		return EOPNOTSUPP; /* it is ready all its life */
 	if ((attr_mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET)
 		return sf_reset_qp(to_sf_qp(ibqp), attr, attr_mask);
 	return sf_cmd_modify_qp(ibqp, attr, attr_mask);

@@ -25,17 +25,23 @@ static int sf_query_device_ex(struct ibv_context *context,
 			      const struct ibv_query_device_ex_input *input,
 			      struct ibv_device_attr_ex *attr, size_t attr_size)
 {
-	struct ib_uverbs_ex_query_device_resp resp;
+	struct sf_query_device_resp resp = {};
 	size_t resp_size = sizeof(resp);
 	uint64_t fw;
 	int ret;
 
-	ret = ibv_cmd_query_device_any(context, input, attr, attr_size, &resp,
-				       &resp_size);
+	ret = ibv_cmd_query_device_any(context, input, attr, attr_size,
+				       &resp.ibv_resp, &resp_size);
 	if (ret)
 		return ret;
 
-	fw = resp.base.fw_ver;
+	if (attr_size >= offsetof(typeof(*attr), max_wq_type_rq)) {
+		attr->rss_caps.rx_hash_fields_mask =
+			resp.drv_payload.rx_hash_fields;
+		attr->rss_caps.rx_hash_function =
+			resp.drv_payload.rx_hash_function;
+	}
+	fw = resp.ibv_resp.base.fw_ver;
 	snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver),
 		 "%" PRIu64 ".%" PRIu64 ".%" PRIu64, fw >> 32,
 		 fw >> 16 & 0xffff, fw & 0xffff);
@@ -64,25 +70,35 @@ static const struct verbs_context_ops sf_context_ops = {
 	.alloc_parent_domain = sf_alloc_parent_domain,
 	.alloc_pd = sf_alloc_pd,
 	.alloc_td = sf_alloc_td,
+	.attach_counters_point_flow = sf_attach_counters_point_flow,
 	.attach_mcast = ibv_cmd_attach_mcast,
 	.create_ah = sf_create_ah,
+	.create_counters = sf_create_counters,
 	.create_cq = sf_create_cq,
 	.create_cq_ex = sf_create_cq_ex,
+	.create_flow = sf_create_flow,
 	.create_qp = sf_create_qp,
 	.create_qp_ex = sf_create_qp_ex,
+	.create_rwq_ind_table = sf_create_rwq_ind_table,
 	.create_srq = sf_create_srq,
 	.create_srq_ex = sf_create_srq_ex,
+	.create_wq = sf_create_wq,
 	.dealloc_pd = sf_dealloc_pd,
 	.dealloc_td = sf_dealloc_td,
 	.dereg_mr = sf_dereg_mr,
 	.destroy_ah = sf_destroy_ah,
+	.destroy_counters = sf_destroy_counters,
 	.destroy_cq = sf_destroy_cq,
+	.destroy_flow = sf_destroy_flow,
 	.destroy_qp = sf_destroy_qp,
+	.destroy_rwq_ind_table = sf_destroy_rwq_ind_table,
 	.destroy_srq = sf_destroy_srq,
+	.destroy_wq = sf_destroy_wq,
 	.detach_mcast = ibv_cmd_detach_mcast,
 	.free_context = sf_free_context,
 	.modify_qp = sf_modify_qp,
 	.modify_srq = sf_modify_srq,
+	.modify_wq = sf_modify_wq,
 	.poll_cq = sf_poll_cq,
 	.post_recv = sf_post_recv,
 	.post_send = sf_post_send,
@@ -91,6 +107,7 @@ static const struct verbs_context_ops sf_context_ops = {
 	.query_port = sf_query_port,
 	.query_qp = sf_query_qp,
 	.query_srq = sf_query_srq,
+	.read_counters = sf_read_counters,
 	.reg_mr = sf_reg_mr,
 	.req_notify_cq = sf_req_notify_cq,
 	.resize_cq = sf_resize_cq,

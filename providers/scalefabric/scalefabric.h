@@ -240,6 +240,8 @@ struct sf_qp {
 	struct sf_srq *srq; /* NULL: rq is used */
 	struct ibv_qp_cap cap;
 	uint8_t no_parts; /* enum sf_wr_parts that its transport lacks */
+	uint32_t no_flags; /* enum ibv_send_flags likewise */
+	bool hashes; /* only chooses among work queues: see wq.c */
 	bool sq_sig_all;
 	bool sq_notify;
 	bool rq_notify;
@@ -419,8 +421,38 @@ int sf_destroy_qp(struct ibv_qp *qp);
 
 void sf_init_notify(struct sf_notify *notify, uint32_t handle, uint32_t command,
 		    uint32_t wqe_size);
+void sf_shape_rq(struct sf_rq *rq, struct ibv_qp_cap *cap);
+size_t sf_rq_size(const struct sf_rq *rq);
+int sf_init_rq(struct sf_rq *rq, struct ibv_pd *pd);
+void sf_fini_rq(struct sf_rq *rq);
+void sf_start_rq(struct sf_qp *qp, uint32_t handle, uint64_t start);
+void sf_unmap_qp(struct sf_context *ctx, struct sf_qp *qp);
 uint8_t sf_recv_log_stride(uint32_t max_sge);
 uint32_t sf_recv_max_sge(uint8_t log_stride);
+
+/* wq.c */
+struct ibv_wq *sf_create_wq(struct ibv_context *context,
+			    struct ibv_wq_init_attr *attr);
+int sf_modify_wq(struct ibv_wq *wq, struct ibv_wq_attr *attr);
+int sf_destroy_wq(struct ibv_wq *wq);
+struct ibv_rwq_ind_table *
+sf_create_rwq_ind_table(struct ibv_context *context,
+			struct ibv_rwq_ind_table_init_attr *attr);
+int sf_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table);
+struct ibv_qp *sf_create_hash_qp(struct sf_context *ctx,
+				 const struct ibv_qp_init_attr_ex *attr);
+
+/* flow.c */
+struct ibv_flow *sf_create_flow(struct ibv_qp *qp, struct ibv_flow_attr *attr);
+int sf_destroy_flow(struct ibv_flow *flow);
+struct ibv_counters *sf_create_counters(struct ibv_context *context,
+					struct ibv_counters_init_attr *attr);
+int sf_destroy_counters(struct ibv_counters *counters);
+int sf_attach_counters_point_flow(struct ibv_counters *counters,
+				  struct ibv_counter_attach_attr *attr,
+				  struct ibv_flow *flow);
+int sf_read_counters(struct ibv_counters *counters, uint64_t *values,
+		     uint32_t n, uint32_t flags);
 
 /* wr_ex.c */
 bool sf_send_ops_supported(enum ibv_qp_type type, uint64_t send_ops_flags);

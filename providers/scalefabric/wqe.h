@@ -26,11 +26,23 @@ static inline uint8_t sf_wr_no_parts(enum ibv_qp_type type)
 	switch (type) {
 	case IBV_QPT_UD:
 		return SF_WR_REMOTE | SF_WR_ATOMIC | SF_WR_READS;
+	case IBV_QPT_RAW_PACKET:
+		return SF_WR_REMOTE | SF_WR_ATOMIC | SF_WR_READS | SF_WR_IMM;
 	case IBV_QPT_UC:
 		return SF_WR_ATOMIC | SF_WR_READS;
 	default:
 		return 0;
 	}
+}
+
+static inline uint32_t sf_wr_no_flags(enum ibv_qp_type type)
+{
+	uint32_t flags = IBV_SEND_FENCE | IBV_SEND_SIGNALED |
+			 IBV_SEND_SOLICITED | IBV_SEND_INLINE;
+
+	if (type == IBV_QPT_RAW_PACKET)
+		flags |= IBV_SEND_IP_CSUM;
+	return ~flags;
 }
 
 static inline void sf_put_ud_address(struct sf_wqe *wqe, struct ibv_ah *ah,
@@ -77,6 +89,8 @@ static inline uint32_t sf_wqe_flags(const struct sf_qp *qp,
 		flags |= SF_WQE_SOLICITED;
 	if (send_flags & IBV_SEND_INLINE)
 		flags |= SF_WQE_INLINE;
+	if (send_flags & IBV_SEND_IP_CSUM)
+		flags |= SF_WQE_CHECKSUMS;
 	return flags;
 }
 

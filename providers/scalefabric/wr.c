@@ -6,10 +6,6 @@
 
 #include "wqe.h"
 
-#define SF_SUPPORTED_SEND_FLAGS                                    \
-	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | \
-	 IBV_SEND_INLINE)
-
 struct sf_wr_kind {
 	uint8_t opcode;
 	uint8_t parts;
@@ -49,7 +45,7 @@ static const struct sf_wr_kind *sf_wr_kind(enum ibv_wr_opcode opcode)
 static int sf_check_send_wr(const struct sf_qp *qp,
 			    const struct ibv_send_wr *wr, uint8_t parts)
 {
-	if (wr->send_flags & ~SF_SUPPORTED_SEND_FLAGS)
+	if (wr->send_flags & qp->no_flags)
 		return EINVAL;
 	if (parts & qp->no_parts)
 		return EINVAL;

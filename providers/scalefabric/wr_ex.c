@@ -261,6 +261,8 @@ static void sf_wr_abort(struct ibv_qp_ex *qpx)
 bool sf_send_ops_supported(enum ibv_qp_type type, uint64_t send_ops_flags)
 {
 	switch (type) {
+	case IBV_QPT_RAW_PACKET:
+		return check_comp_mask(send_ops_flags, IBV_QP_EX_WITH_SEND);
 	case IBV_QPT_UD:
 		return check_comp_mask(send_ops_flags, SF_UD_SEND_OPS);
 	case IBV_QPT_UC:

@@ -348,7 +348,7 @@ void fx_close(struct fx *fx)
 	for (i = 0; i < 16; i++)
 		rnic_ctx_reap(fx->r, i);
 	rnic_count_objects(fx->r, ~0u, &n);
-	assert_int_equal(n.pds | n.mrs | n.ahs | n.cqs | n.srqs | n.qps, 0);
+	assert_int_equal(n.pds | n.mrs | n.ahs | n.cqs | n.srqs | n.qps | n.flows, 0);
 	assert_int_equal(fx->helds, 0);
 	for (i = 0; i < fx->allocs; i++)
 		assert_int_equal(fx->alloc[i].test, 1);
@@ -551,6 +551,8 @@ uint32_t fx_attr(const struct fx_end *e, const struct fx_end *peer,
 	attr->rnr_retry = o->rnr_retry;
 	path_to(peer, &attr->av);
 	attr->qkey = FX_QKEY;
+	if (e->init.type == RNIC_QPT_RAW_PACKET)
+		return RNIC_QP_STATE | (state == RNIC_INIT ? RNIC_QP_PORT : 0);
 	if (e->init.type == RNIC_QPT_UD)
 		return RNIC_QP_STATE |
 		       (state == RNIC_INIT ? RNIC_QP_PKEY_INDEX | RNIC_QP_PORT |

@@ -182,7 +182,11 @@ int ibv_cmd_create_qp_ex(struct ibv_context *context, struct verbs_qp *qp,
 	(void)cmd_size;
 	(void)resp_size;
 	kernel.created_qps++;
-	assert_int_equal(req->flags, attr->srq || attr->qp_type == IBV_QPT_UD ?
+	assert_int_equal(req->flags, attr->srq ||
+						     attr->qp_type ==
+							     IBV_QPT_UD ||
+						     attr->qp_type ==
+							     IBV_QPT_RAW_PACKET ?
 					     0 :
 					     SCALEFABRIC_QP_INLINE_RECV);
 	assert_int_equal(!req->rq_log_stride, !!attr->srq);
@@ -1529,7 +1533,7 @@ static void unsupported_queue_pairs_never_reach_the_kernel(void **state)
 	struct ibv_qp_init_attr attr = qp_attr(f);
 	int before = kernel.created_qps;
 
-	attr.qp_type = IBV_QPT_RAW_PACKET;
+	attr.qp_type = IBV_QPT_DRIVER;
 	assert_null(ibv_create_qp(f->pd, &attr));
 	assert_int_equal(errno, EOPNOTSUPP);
 	attr = qp_attr(f);

@@ -888,7 +888,6 @@ TEST(capabilities_that_the_queues_do_not_hold_are_einval)
 TEST(other_transports_are_not_supported)
 {
 	static const uint64_t types[] = {
-		IB_UVERBS_QPT_RAW_PACKET,
 		IB_UVERBS_QPT_XRC_INI,
 		IB_UVERBS_QPT_XRC_TGT,
 		IB_UVERBS_QPT_DRIVER,
@@ -1547,8 +1546,6 @@ TEST(commands_without_an_operation_are_eopnotsupp)
 		IB_USER_VERBS_CMD_OPEN_XRCD,
 		IB_USER_VERBS_CMD_CREATE_XSRQ,
 		IB_USER_VERBS_CMD_OPEN_QP,
-		EXT(IB_USER_VERBS_EX_CMD_CREATE_FLOW),
-		EXT(IB_USER_VERBS_EX_CMD_CREATE_WQ),
 		EXT(IB_USER_VERBS_EX_CMD_MODIFY_CQ),
 	};
 	struct ib_uverbs_cmd_hdr hdr = {0, 2, 0};

@@ -81,6 +81,14 @@ struct verbs_mr {
 	int access;
 };
 
+struct verbs_counters {
+	struct ibv_counters counters;
+	uint32_t handle;
+};
+
+/* Attributes of an ioctl that a provider adds; this one adds none. */
+struct ibv_command_buffer;
+
 enum create_cq_cmd_flags {
 	/* The timestamp flag is no reason to insist on the newer command. */
 	CREATE_CQ_CMD_FLAGS_TS_IGNORED_EX = 1 << 0,
@@ -417,6 +425,11 @@ int ibv_cmd_create_qp_ex(struct ibv_context *context, struct verbs_qp *qp,
 			 struct ibv_create_qp *cmd, size_t cmd_size,
 			 struct ib_uverbs_create_qp_resp *resp,
 			 size_t resp_size);
+int ibv_cmd_create_qp_ex2(struct ibv_context *context, struct verbs_qp *qp,
+			  struct ibv_qp_init_attr_ex *attr,
+			  struct ibv_create_qp_ex *cmd, size_t cmd_size,
+			  struct ib_uverbs_ex_create_qp_resp *resp,
+			  size_t resp_size);
 int ibv_cmd_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
 		     struct ibv_qp_init_attr *init_attr,
 		     struct ibv_query_qp *cmd, size_t cmd_size);
@@ -424,6 +437,33 @@ int ibv_cmd_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
 		      int attr_mask, struct ibv_modify_qp *cmd,
 		      size_t cmd_size);
 int ibv_cmd_destroy_qp(struct ibv_qp *qp);
+
+int ibv_cmd_create_wq(struct ibv_context *context,
+		      struct ibv_wq_init_attr *attr, struct ibv_wq *wq,
+		      struct ibv_create_wq *cmd, size_t cmd_size,
+		      struct ib_uverbs_ex_create_wq_resp *resp,
+		      size_t resp_size);
+int ibv_cmd_modify_wq(struct ibv_wq *wq, struct ibv_wq_attr *attr,
+		      struct ibv_modify_wq *cmd, size_t cmd_size);
+int ibv_cmd_destroy_wq(struct ibv_wq *wq);
+int ibv_cmd_create_rwq_ind_table(
+	struct ibv_context *context, struct ibv_rwq_ind_table_init_attr *attr,
+	struct ibv_rwq_ind_table *table,
+	struct ib_uverbs_ex_create_rwq_ind_table_resp *resp, size_t resp_size);
+int ibv_cmd_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table);
+
+int ibv_cmd_create_flow(struct ibv_qp *qp, struct ibv_flow *flow,
+			struct ibv_flow_attr *attr, void *driver,
+			size_t driver_size);
+int ibv_cmd_destroy_flow(struct ibv_flow *flow);
+int ibv_cmd_create_counters(struct ibv_context *context,
+			    struct ibv_counters_init_attr *attr,
+			    struct verbs_counters *counters,
+			    struct ibv_command_buffer *link);
+int ibv_cmd_read_counters(struct verbs_counters *counters, uint64_t *values,
+			  uint32_t n, uint32_t flags,
+			  struct ibv_command_buffer *link);
+int ibv_cmd_destroy_counters(struct verbs_counters *counters);
 
 /* ------------------------------------------------------------------------
  * The layout, where it was measured
@@ -493,25 +533,35 @@ SF_PABI_SIZE(verbs_context_ops, 76 * 8);
 SF_PABI_AT(verbs_context_ops, alloc_parent_domain, 4 * 8);
 SF_PABI_AT(verbs_context_ops, alloc_pd, 5 * 8);
 SF_PABI_AT(verbs_context_ops, alloc_td, 6 * 8);
+SF_PABI_AT(verbs_context_ops, attach_counters_point_flow, 8 * 8);
 SF_PABI_AT(verbs_context_ops, attach_mcast, 9 * 8);
 SF_PABI_AT(verbs_context_ops, create_ah, 13 * 8);
+SF_PABI_AT(verbs_context_ops, create_counters, 14 * 8);
 SF_PABI_AT(verbs_context_ops, create_cq, 15 * 8);
 SF_PABI_AT(verbs_context_ops, create_cq_ex, 16 * 8);
+SF_PABI_AT(verbs_context_ops, create_flow, 17 * 8);
 SF_PABI_AT(verbs_context_ops, create_qp, 19 * 8);
 SF_PABI_AT(verbs_context_ops, create_qp_ex, 20 * 8);
+SF_PABI_AT(verbs_context_ops, create_rwq_ind_table, 21 * 8);
 SF_PABI_AT(verbs_context_ops, create_srq, 22 * 8);
 SF_PABI_AT(verbs_context_ops, create_srq_ex, 23 * 8);
+SF_PABI_AT(verbs_context_ops, create_wq, 24 * 8);
 SF_PABI_AT(verbs_context_ops, dealloc_pd, 26 * 8);
 SF_PABI_AT(verbs_context_ops, dealloc_td, 27 * 8);
 SF_PABI_AT(verbs_context_ops, dereg_mr, 28 * 8);
 SF_PABI_AT(verbs_context_ops, destroy_ah, 29 * 8);
+SF_PABI_AT(verbs_context_ops, destroy_counters, 30 * 8);
 SF_PABI_AT(verbs_context_ops, destroy_cq, 31 * 8);
+SF_PABI_AT(verbs_context_ops, destroy_flow, 32 * 8);
 SF_PABI_AT(verbs_context_ops, destroy_qp, 34 * 8);
+SF_PABI_AT(verbs_context_ops, destroy_rwq_ind_table, 35 * 8);
 SF_PABI_AT(verbs_context_ops, destroy_srq, 36 * 8);
+SF_PABI_AT(verbs_context_ops, destroy_wq, 37 * 8);
 SF_PABI_AT(verbs_context_ops, detach_mcast, 38 * 8);
 SF_PABI_AT(verbs_context_ops, free_context, 39 * 8);
 SF_PABI_AT(verbs_context_ops, modify_qp, 47 * 8);
 SF_PABI_AT(verbs_context_ops, modify_srq, 49 * 8);
+SF_PABI_AT(verbs_context_ops, modify_wq, 50 * 8);
 SF_PABI_AT(verbs_context_ops, poll_cq, 53 * 8);
 SF_PABI_AT(verbs_context_ops, post_recv, 54 * 8);
 SF_PABI_AT(verbs_context_ops, post_send, 55 * 8);
@@ -520,6 +570,7 @@ SF_PABI_AT(verbs_context_ops, query_device_ex, 58 * 8);
 SF_PABI_AT(verbs_context_ops, query_port, 60 * 8);
 SF_PABI_AT(verbs_context_ops, query_qp, 61 * 8);
 SF_PABI_AT(verbs_context_ops, query_srq, 64 * 8);
+SF_PABI_AT(verbs_context_ops, read_counters, 65 * 8);
 SF_PABI_AT(verbs_context_ops, reg_mr, 68 * 8);
 SF_PABI_AT(verbs_context_ops, req_notify_cq, 69 * 8);
 SF_PABI_AT(verbs_context_ops, resize_cq, 71 * 8);

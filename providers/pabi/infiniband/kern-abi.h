@@ -97,6 +97,12 @@ SF_PABI_CMD(IB_USER_VERBS_CMD_MODIFY_SRQ, ibv_modify_srq, ib_uverbs_cmd_hdr,
 SF_PABI_CMD(IB_USER_VERBS_CMD_MODIFY_QP, ibv_modify_qp, ib_uverbs_cmd_hdr,
 	    ib_uverbs_modify_qp, empty, 4);
 SF_PABI_WRITE_EX(IB_USER_VERBS_EX_CMD_CREATE_CQ, create_cq);
+SF_PABI_WRITE_EX(IB_USER_VERBS_EX_CMD_CREATE_QP, create_qp);
+SF_PABI_WRITE_EX(IB_USER_VERBS_EX_CMD_QUERY_DEVICE, query_device);
+SF_PABI_CMD(IB_USER_VERBS_EX_CMD_CREATE_WQ, ibv_create_wq, ex_hdr,
+	    ib_uverbs_ex_create_wq, ib_uverbs_ex_create_wq_resp, 8);
+SF_PABI_CMD(IB_USER_VERBS_EX_CMD_MODIFY_WQ, ibv_modify_wq, ex_hdr,
+	    ib_uverbs_ex_modify_wq, empty, 8);
 
 /* Sizes that libibverbs 44 was measured with. */
 static_assert(sizeof(struct ibv_get_context) == 16, "");

@@ -479,9 +479,9 @@ int rnic_cm_disconnect(struct rnic_cm *cm, uint64_t now, uint32_t conn)
 	case RNIC_CM_ESTABLISHED:
 		send_dreq(cm, now, c);
 		return 0;
-	case RNIC_CM_DREQ_RCVD:
-		send_drep(cm, now, c);
-		return 0;
+	case RNIC_CM_DREQ_SENT:
+	case RNIC_CM_TIMEWAIT:
+		return 0; /* it is over, or will be */
 	default:
 		return EINVAL;
 	}
@@ -570,9 +570,6 @@ void rnic_cm_destroy(struct rnic_cm *cm, uint64_t now, uint32_t conn)
 		break;
 	case RNIC_CM_ESTABLISHED:
 		send_dreq(cm, now, c);
-		return;
-	case RNIC_CM_DREQ_RCVD:
-		send_drep(cm, now, c);
 		return;
 	case RNIC_CM_DREQ_SENT:
 	case RNIC_CM_TIMEWAIT:
@@ -953,15 +950,16 @@ static void receive_dreq(struct rnic_cm *cm, uint64_t now,
 	case RNIC_CM_MRA_REP_SENT:
 	case RNIC_CM_ESTABLISHED:
 	case RNIC_CM_DREQ_SENT:
-		stop_timer(c);
+		/*
+		 * Nothing is left to agree on.  Whoever hangs up knows that it
+		 * is done before the peer's program has even been scheduled.
+		 */
 		c->tid = msg->tid;
-		c->state = RNIC_CM_DREQ_RCVD;
-		if (c->orphan)
-			send_drep(cm, now, c);
-		else
-			tell(cm, c, RNIC_CM_EV_DISCONNECTED, msg);
+		send_drep(cm, now, c);
+		tell(cm, c, RNIC_CM_EV_DISCONNECTED, msg);
 		break;
 	case RNIC_CM_TIMEWAIT:
+	case RNIC_CM_IDLE: /* at rest again: our DREP was lost */
 		answer_stranger(cm, path, msg, RNIC_CM_DREP, 0, 0);
 		break;
 	}
@@ -971,15 +969,11 @@ static void receive_drep(struct rnic_cm *cm, uint64_t now,
 			 const struct rnic_cm_msg *msg)
 {
 	struct rnic_cm_conn *c = get(cm, msg->remote_id);
-	bool asked;
 
-	if (!c || c->peer_id != msg->local_id ||
-	    (c->state != RNIC_CM_DREQ_SENT && c->state != RNIC_CM_DREQ_RCVD))
+	if (!c || c->peer_id != msg->local_id || c->state != RNIC_CM_DREQ_SENT)
 		return;
-	asked = c->state == RNIC_CM_DREQ_SENT;
 	enter_timewait(cm, now, c);
-	if (asked)
-		tell(cm, c, RNIC_CM_EV_DISCONNECTED, msg);
+	tell(cm, c, RNIC_CM_EV_DISCONNECTED, msg);
 }
 
 static void receive_sidr_req(struct rnic_cm *cm, uint64_t now,

@@ -29,7 +29,6 @@ enum rnic_cm_state {
 	RNIC_CM_MRA_REP_SENT,
 	RNIC_CM_ESTABLISHED,
 	RNIC_CM_DREQ_SENT,
-	RNIC_CM_DREQ_RCVD,
 	RNIC_CM_TIMEWAIT,
 	RNIC_CM_SIDR_REQ_SENT,
 	RNIC_CM_SIDR_REQ_RCVD,
@@ -157,7 +156,7 @@ int rnic_cm_ready(struct rnic_cm *cm, uint64_t now, uint32_t conn);
 /* Answers REQ, REP or SIDR_REQ. */
 int rnic_cm_reject(struct rnic_cm *cm, uint64_t now, uint32_t conn,
 		   uint32_t reason, const void *private_data, uint32_t len);
-/* DREQ, or DREP if the peer was faster. */
+/* DREQ, unless the peer's has been answered. */
 int rnic_cm_disconnect(struct rnic_cm *cm, uint64_t now, uint32_t conn);
 /* Data has arrived before the RTU. */
 int rnic_cm_notify(struct rnic_cm *cm, uint64_t now, uint32_t conn);

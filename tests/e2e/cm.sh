@@ -126,7 +126,7 @@ fi
 for program in ib_send_lat ib_send_bw ib_write_lat ib_write_bw \
 	ib_read_lat ib_read_bw; do
 	# Between its two connections perftest's server does not listen for a
-	# moment, and its client does not survive its own second try.
+	# moment; its client then uses what it has freed when it tries again.
 	for _ in 1 2 3; do
 		run_pair "$program -R -F -n 200" \
 			"$program -R -F -n 200 127.0.0.1" \

@@ -269,8 +269,10 @@ static bool pd_quiesce(struct rnic *r, uint32_t pdn)
 	for (i = 0; quiet && i < r->sh->qps.high; i++) {
 		struct rnic_qp *qp = &r->sh->qp[i];
 
+		/* An XRC target goes from one to another. */
 		if (!load_acquire(&qp->qpn) ||
-		    (qp->init.pdn != pdn && qp->recv_pdn != pdn))
+		    (qp->init.pdn != pdn && qp->recv_pdn != pdn &&
+		     qp->init.type != RNIC_QPT_XRC_RECV))
 			continue;
 		quiet = rnic_qp_pass(&call, qp);
 		rnic_call_end(&call);
@@ -446,12 +448,18 @@ bool rnic_ctx_reap(struct rnic *r, uint32_t ctx)
 	int err = reap_steered(r, ctx);
 	uint32_t i, n;
 
+	for (i = 0; i < r->sh->qp_refs.high; i++)
+		if (r->sh->qp_ref[i].qpn && r->sh->qp_ref[i].ctx == ctx)
+			err |= rnic_qp_destroy(r, ctx, RNIC_QP_REF | i, &n);
 	for (i = 0; i < r->sh->ahs.high; i++)
 		if (r->sh->ah[i].live && r->sh->ah[i].ctx == ctx)
 			err |= rnic_ah_destroy(r, ctx, r->sh->ah[i].last);
 	for (i = 0; i < r->sh->srqs.high; i++)
 		if (r->sh->srq[i].live && r->sh->srq[i].ctx == ctx)
 			err |= rnic_srq_destroy(r, ctx, i, &n);
+	for (i = 0; i < r->sh->xrcds.high; i++)
+		if (r->sh->xrcd[i].live && r->sh->xrcd[i].ctx == ctx)
+			err |= rnic_xrcd_close(r, ctx, i);
 	for (i = 0; i < r->sh->cqs.high; i++)
 		if (r->sh->cq[i].live && r->sh->cq[i].ctx == ctx)
 			err |= rnic_cq_destroy(r, ctx, i, &n, &n);
@@ -802,6 +810,9 @@ void rnic_count_objects(const struct rnic *r, uint32_t dev,
 	for (i = 0; i < sh->flows.high && i < RNIC_MAX_FLOW; i++)
 		n->flows += sh->flow[i].live &&
 			    (dev == ~0u || sh->flow[i].dev == dev);
+	for (i = 0; i < sh->xrcds.high && i < RNIC_MAX_XRCD; i++)
+		n->xrcds += sh->xrcd[i].live &&
+			    (dev == ~0u || sh->xrcd[i].dev == dev);
 	for (i = 0; i < sh->qps.high && i < RNIC_MAX_QP; i++)
 		n->qps += sh->qp[i].qpn &&
 			  (dev == ~0u || sh->qp[i].init.dev == dev);

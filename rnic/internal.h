@@ -135,10 +135,27 @@ static inline int32_t rnic_psn_diff(uint32_t a, uint32_t b)
 	return (int32_t)((a - b) << 8) >> 8;
 }
 
+static inline bool rnic_is_xrc(const struct rnic_qp *qp)
+{
+	return unlikely(qp->init.type - RNIC_QPT_XRC_SEND <= 1u);
+}
+
 /* Are requests answered? */
 static inline bool rnic_reliable(const struct rnic_qp *qp)
 {
-	return likely(qp->init.type == RNIC_QPT_RC);
+	return likely(qp->init.type == RNIC_QPT_RC) || rnic_is_xrc(qp);
+}
+
+static inline bool rnic_uses_srq(const struct rnic_qp *qp)
+{
+	return qp->init.srqn || qp->init.type == RNIC_QPT_XRC_RECV;
+}
+
+/* The SRQ of the receive in hand, or that is to be taken. */
+static inline struct rnic_srq *rnic_resp_srq(const struct rnic *r,
+					     const struct rnic_qp *qp)
+{
+	return rnic_srq_get(r, load_relaxed(&qp->resp.srqn));
 }
 
 /* A message is one packet that says itself where it goes. */
@@ -296,6 +313,7 @@ enum rnic_packet_flags {
 	RNIC_PKT_UNRELIABLE = 1 << 4, /* nobody answers */
 	RNIC_PKT_RAW = 1 << 5, /* a frame, steered by what it says */
 	RNIC_PKT_CHECKSUMS = 1 << 6, /* to be filled in on the way */
+	RNIC_PKT_XRC = 1 << 7,
 };
 
 /* AETH syndromes (IBTA vol. 1, 9.7.5.2.1). */
@@ -321,6 +339,7 @@ struct rnic_packet {
 	uint32_t msn;
 	uint32_t imm;
 	uint32_t rkey;
+	uint32_t srqn; /* XRC: SRQ number */
 	uint64_t va;
 	uint32_t len; /* payload bytes here; READ: bytes wanted */
 	uint32_t dma_len; /* WRITE, first: bytes of the whole message */
@@ -420,7 +439,7 @@ enum rnic_take rnic_recv_peek(const struct rnic *r, struct rnic_responder *resp,
 uint64_t rnic_recv_producer(const struct rnic *r, uint64_t doorbell,
 			    uint64_t head);
 
-/* Takes a receive from the SRQ of @qp, whose resp.lock is held. */
+/* Takes a receive from SRQ resp.srqn of @qp, whose resp.lock is held. */
 enum rnic_take rnic_srq_take(struct rnic_call *call, struct rnic_qp *qp);
 /* From now on rnic_srq_ring() wakes the peer of @qp. */
 void rnic_srq_wait(const struct rnic *r, struct rnic_qp *qp);
@@ -436,6 +455,33 @@ void rnic_srq_repair_events(struct rnic_call *call, uint32_t srqn);
  * inside has left, and who rang meanwhile is served.  False: somebody stays.
  */
 bool rnic_qp_pass(struct rnic_call *call, struct rnic_qp *qp);
+/* The QP that @handle of @ctx names, or NULL. */
+struct rnic_qp *rnic_qp_of(const struct rnic *r, uint32_t ctx, uint32_t handle);
+#define RNIC_CTX_NOBODY (~0u)  /* owner of XRC targets */
+#define RNIC_QP_REF (1u << 31) /* in a handle: number of an open */
+struct rnic_qp_ref *rnic_qp_ref_get(const struct rnic *r, uint32_t ctx,
+				    uint32_t handle);
+int rnic_qp_ref_take(struct rnic *r, uint32_t ctx, uint32_t xrcd,
+		     uint64_t user_handle, uint32_t *handle);
+void rnic_qp_ref_drop(struct rnic *r, struct rnic_qp_ref *ref);
+/* @event goes to all who have @qp open; resp.lock is held. */
+void rnic_qp_ref_raise(struct rnic *r, const struct rnic_qp *qp,
+		       const struct rnic_event *event);
+/* No target has a receive of @srqn in hand or uses it now.  False: busy. */
+bool rnic_xrc_forget_srq(struct rnic *r, uint32_t srqn);
+/* Of @ctx, or NULL. */
+struct rnic_xrcd *rnic_xrcd_get(const struct rnic *r, uint32_t ctx,
+				uint32_t xrcd);
+/* Which packets a QP sends and takes. */
+#define RNIC_PKT_TRANSPORT (RNIC_PKT_UNRELIABLE | RNIC_PKT_XRC)
+
+static inline uint8_t rnic_transport(const struct rnic_qp *qp)
+{
+	if (likely(qp->init.type == RNIC_QPT_RC))
+		return 0;
+	return rnic_is_xrc(qp) ? RNIC_PKT_XRC : RNIC_PKT_UNRELIABLE;
+}
+
 /* State to ERR, once; queues are flushed when no lock is held. */
 void rnic_qp_fail(struct rnic_call *call, struct rnic_qp *qp, uint32_t event);
 void rnic_sq_fail(struct rnic_call *call, struct rnic_qp *qp);

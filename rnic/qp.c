@@ -139,9 +139,27 @@ static const struct transition wq_table[RNIC_ERR + 1][RNIC_ERR + 1] = {
 	[RNIC_RTR] = { [RNIC_RTR] = {true, 0, 0} },
 };
 
+/*
+ * Of RC's attributes, those of the half that an XRC QP lacks: ignored, as the
+ * kernel does.
+ */
+static uint32_t absent(uint32_t type)
+{
+	switch (type) {
+	case RNIC_QPT_XRC_SEND:
+		return RNIC_QP_MAX_DEST_RD_ATOMIC | RNIC_QP_MIN_RNR_TIMER;
+	case RNIC_QPT_XRC_RECV:
+		return RNIC_QP_RETRY_CNT | RNIC_QP_RNR_RETRY |
+		       RNIC_QP_MAX_RD_ATOMIC;
+	default:
+		return 0;
+	}
+}
+
 static bool transition_ok(uint32_t type, uint32_t from, uint32_t to,
 			  uint32_t mask)
 {
+	uint32_t no = absent(type), required;
 	const struct transition *t;
 
 	if (to > RNIC_ERR)
@@ -160,8 +178,9 @@ static bool transition_ok(uint32_t type, uint32_t from, uint32_t to,
 		t = &wq_table[from][to];
 	else
 		t = &rc_table[from][to];
-	return t->allowed && (mask & t->required) == t->required &&
-	       !(mask & ~(ALWAYS | t->required | t->optional));
+	required = t->required & ~no;
+	return t->allowed && (mask & required) == required &&
+	       !(mask & ~(ALWAYS | required | (t->optional & ~no)));
 }
 
 /* ---- attribute values ----------------------------------------------- */
@@ -316,6 +335,8 @@ static bool type_ok(const struct rnic *r, const struct rnic_qp_init *init)
 	case RNIC_QPT_RC:
 	case RNIC_QPT_UC:
 	case RNIC_QPT_UD:
+	case RNIC_QPT_XRC_SEND:
+	case RNIC_QPT_XRC_RECV:
 		return true;
 	case RNIC_QPT_RAW_PACKET:
 	case RNIC_QPT_WQ:
@@ -346,8 +367,13 @@ static bool init_ok(const struct rnic *r, uint32_t ctx,
 
 	if (init->dev >= r->sh->devices || init->pdn >= RNIC_MAX_PD)
 		return false;
+	if (init->type == RNIC_QPT_XRC_RECV)
+		return rnic_xrcd_get(r, ctx, init->xrcd) && !init->pdn &&
+		       !init->send_cqn && !init->recv_cqn && !init->srqn;
 	if (!r->sh->pd[init->pdn].live || r->sh->pd[init->pdn].ctx != ctx)
 		return false;
+	if (init->type == RNIC_QPT_XRC_SEND && !init->recv_cqn)
+		rcq = scq;
 	if (init->type == RNIC_QPT_HASH) {
 		if (!hash_ok(r, ctx, init))
 			return false;
@@ -358,9 +384,12 @@ static bool init_ok(const struct rnic *r, uint32_t ctx,
 	    init->sq_log_stride < SF_SLOT_LOG_MIN ||
 	    init->sq_log_stride > SF_SLOT_LOG_MAX)
 		return false;
-	if (init->srqn)
-		return srq && srq->ctx == ctx && !init->rq_log_depth &&
+	if (init->type == RNIC_QPT_XRC_SEND)
+		return !init->srqn && !init->rq_log_depth &&
 		       !init->rq_log_stride;
+	if (init->srqn)
+		return srq && srq->ctx == ctx && !srq->xrcd &&
+		       !init->rq_log_depth && !init->rq_log_stride;
 	return init->rq_log_depth <= SF_MAX_LOG_DEPTH &&
 	       init->rq_log_stride >= SF_RQ_LOG_MIN &&
 	       init->rq_log_stride <= SF_RQ_LOG_MAX;
@@ -373,9 +402,10 @@ static bool alloc_queues(struct rnic *r, struct rnic_qp *qp,
 	const struct rnic_qp_init *init = &qp->init;
 	uint64_t stride = 1ull << init->sq_log_stride;
 	uint64_t sq_len = stride << init->sq_log_depth;
-	uint64_t rq_len = init->srqn ? 0 :
-				       1ull << (init->rq_log_depth +
-						init->rq_log_stride);
+	uint64_t rq_len =
+		init->rq_log_stride ?
+			1ull << (init->rq_log_depth + init->rq_log_stride) :
+			0;
 
 	mem->line = 0;
 	mem->sq = stride > 64 ? stride : 64;
@@ -430,7 +460,7 @@ static void clear(struct rnic *r, struct rnic_qp *qp)
 	memset((char *)&qp->resp + lock, 0, sizeof(qp->resp) - lock);
 }
 
-/* What it uses has one user more, or less. */
+/* What it uses has one user more, or less.  Number 0 is no object. */
 static void use(struct rnic *r, const struct rnic_qp_init *init, int n)
 {
 	r->sh->pd[init->pdn].users += n;
@@ -441,14 +471,14 @@ static void use(struct rnic *r, const struct rnic_qp_init *init, int n)
 		r->sh->cq[init->send_cqn].users += n;
 		r->sh->cq[init->recv_cqn].users += n;
 	}
-	if (init->srqn)
-		r->sh->srq[init->srqn].users += n;
+	r->sh->srq[init->srqn].users += n;
 }
 
 int rnic_qp_create(struct rnic *r, uint32_t ctx,
 		   const struct rnic_qp_init *init, uint32_t *qpn,
 		   struct rnic_qp_mem *mem)
 {
+	struct rnic_qp_ref *ref = NULL;
 	struct rnic_qp *qp;
 	uint32_t index, last;
 	int err;
@@ -457,33 +487,58 @@ int rnic_qp_create(struct rnic *r, uint32_t ctx,
 		return EOPNOTSUPP;
 	if (!init_ok(r, ctx, init))
 		return EINVAL;
+	if (init->type == RNIC_QPT_XRC_RECV) {
+		err = rnic_qp_ref_take(r, ctx, init->xrcd, init->user_handle,
+				       &mem->handle);
+		if (err)
+			return err;
+		ref = &r->sh->qp_ref[mem->handle & ~RNIC_QP_REF];
+	}
 	err = rnic_pool_take(r, &r->sh->qps, RNIC_MAX_QP, qp_live, &index);
 	if (err)
-		return err;
+		goto err_ref;
 	qp = &r->sh->qp[index];
 	last = qp->last_qpn;
 	clear(r, qp);
 	qp->last_qpn = last;
 	qp->init = *init;
 	qp->recv_pdn = init->srqn ? r->sh->srq[init->srqn].pdn : init->pdn;
+	qp->resp.srqn = init->srqn;
+	if (ref) {
+		/* An idle send queue that nobody sees: one kind of QP less. */
+		qp->init.sq_log_depth = 0;
+		qp->init.sq_log_stride = SF_SLOT_LOG_MIN;
+		qp->domain = r->sh->xrcd[init->xrcd].domain;
+		qp->refs = 1;
+	}
 	if (!alloc_queues(r, qp, mem)) {
 		r->sh->qps.used--;
-		return ENOMEM;
+		err = ENOMEM;
+		goto err_ref;
 	}
-	qp->ctx = ctx;
+	qp->ctx = ref ? RNIC_CTX_NOBODY : ctx;
 	qp->peer_dev = ~0u;
 	qp->link = RNIC_LINK_DIRECT;
 	qp->attr.cap = init->cap;
 	qp->attr.port_num = 1;
-	mem->sq_start = 1ull << init->sq_log_depth;
+	mem->sq_start = 1ull << qp->init.sq_log_depth;
 	mem->rq_start = 0;
 	rnic_requester_reset(r, qp, mem->sq_start);
 	rnic_responder_reset(r, qp);
 	use(r, init, 1);
 	*qpn = next_qpn(last, index);
 	qp->last_qpn = *qpn;
+	if (ref)
+		store_release(&ref->qpn, *qpn);
+	else
+		mem->handle = *qpn;
 	store_release(&qp->qpn, *qpn);
 	return 0;
+
+err_ref:
+	if (ref)
+		rnic_qp_ref_drop(r, ref);
+	return err;
 }
 
 /* ---- modify --------------------------------------------------------- */
@@ -589,8 +644,12 @@ void rnic_qp_raise(struct rnic_call *call, const struct rnic_event *event)
 
 		if (qp->init.type == RNIC_QPT_WQ)
 			told.type = RNIC_EVENT_WQ_FATAL;
-		qp->async_events++;
-		r->ops->event(r->host, &told);
+		if (qp->ctx == RNIC_CTX_NOBODY) {
+			rnic_qp_ref_raise(r, qp, &told);
+		} else {
+			qp->async_events++;
+			r->ops->event(r->host, &told);
+		}
 		store_release(due, event->type);
 	}
 	if (locked)
@@ -650,6 +709,14 @@ static void enter(struct rnic *r, struct rnic_qp *qp, uint32_t from,
 		rnic_sq_ring(r, qp->qpn); /* posted before; drained by now */
 }
 
+struct rnic_qp *rnic_qp_of(const struct rnic *r, uint32_t ctx, uint32_t handle)
+{
+	const struct rnic_qp_ref *ref = rnic_qp_ref_get(r, ctx, handle);
+	struct rnic_qp *qp = rnic_qp_get(r, ref ? ref->qpn : handle);
+
+	return qp && (ref || qp->ctx == ctx) ? qp : NULL;
+}
+
 int rnic_qp_change(struct rnic *r, struct rnic_qp *qp,
 		   const struct rnic_qp_attr *attr, uint32_t mask)
 {
@@ -659,7 +726,9 @@ int rnic_qp_change(struct rnic *r, struct rnic_qp *qp,
 	to = mask & RNIC_QP_STATE ? attr->state : from;
 	if (mask & RNIC_QP_CUR_STATE && attr->cur_state != from)
 		return EINVAL;
-	if (!transition_ok(qp->init.type, from, to, mask) || !values_ok(r, qp, attr, mask))
+	mask &= ~absent(qp->init.type);
+	if (!transition_ok(qp->init.type, from, to, mask) ||
+	    !values_ok(r, qp, attr, mask))
 		return EINVAL;
 	if (to == RNIC_RESET)
 		return to_reset(r, qp);
@@ -670,40 +739,40 @@ int rnic_qp_change(struct rnic *r, struct rnic_qp *qp,
 	return 0;
 }
 
-int rnic_qp_modify(struct rnic *r, uint32_t ctx, uint32_t qpn,
+int rnic_qp_modify(struct rnic *r, uint32_t ctx, uint32_t handle,
 		   const struct rnic_qp_attr *attr, uint32_t mask)
 {
-	struct rnic_qp *qp = rnic_qp_get(r, qpn);
+	struct rnic_qp *qp = rnic_qp_of(r, ctx, handle);
 
-	if (!qp || qp->ctx != ctx || qp->init.type == RNIC_QPT_WQ)
+	if (!qp || qp->init.type == RNIC_QPT_WQ)
 		return EINVAL;
 	if (qp->init.type == RNIC_QPT_HASH)
 		return EOPNOTSUPP; /* it is ready all its life */
 	return rnic_qp_change(r, qp, attr, mask);
 }
 
-int rnic_qp_query(struct rnic *r, uint32_t ctx, uint32_t qpn,
+int rnic_qp_query(struct rnic *r, uint32_t ctx, uint32_t handle,
 		  struct rnic_qp_attr *attr, struct rnic_qp_init *init)
 {
-	const struct rnic_qp *qp = rnic_qp_get(r, qpn);
+	const struct rnic_qp_ref *ref = rnic_qp_ref_get(r, ctx, handle);
+	const struct rnic_qp *qp = rnic_qp_of(r, ctx, handle);
 
-	if (!qp || qp->ctx != ctx)
+	if (!qp)
 		return EINVAL;
 	*attr = qp->attr;
 	attr->state = attr->cur_state = load_acquire(&qp->state);
 	attr->cap = qp->init.cap;
 	attr->sq_draining = attr->state == RNIC_SQD && !rnic_sq_drained(qp);
 	*init = qp->init;
+	if (ref)
+		init->user_handle = ref->user_handle;
 	return 0;
 }
 
-int rnic_qp_destroy(struct rnic *r, uint32_t ctx, uint32_t qpn,
-		    uint32_t *async_events)
+static int destroy(struct rnic *r, struct rnic_qp *qp)
 {
-	struct rnic_qp *qp = rnic_qp_get(r, qpn);
+	uint32_t qpn = qp->qpn;
 
-	if (!qp || qp->ctx != ctx)
-		return EINVAL;
 	if (qp->mcasts || qp->users)
 		return EBUSY;
 	/* Who looks it up from now on finds nothing; who is inside leaves. */
@@ -714,12 +783,48 @@ int rnic_qp_destroy(struct rnic *r, uint32_t ctx, uint32_t qpn,
 		return EBUSY;
 	}
 	bank_counters(r, qp);
-	*async_events = load_acquire(&qp->async_events);
 	r->ops->mem_free(r->host, qp->queues, qp->queues_len);
 	r->ops->mem_free(r->host, qp->sq_doorbell, RNIC_PAGE);
 	use(r, &qp->init, -1);
 	r->sh->qps.used--;
 	return 0;
+}
+
+/* Closes it; the last who does destroys the QP. */
+static int close_ref(struct rnic *r, struct rnic_qp *qp,
+		     struct rnic_qp_ref *ref, uint32_t *async_events)
+{
+	int err = 0;
+
+	if (qp->refs == 1)
+		err = destroy(r, qp);
+	else if (rnic_responder_lock(r, qp)) /* no event is on its way now */
+		r->ops->unlock(r->host, &qp->resp.lock);
+	else
+		err = EBUSY;
+	if (err)
+		return err;
+	qp->refs--;
+	*async_events = load_acquire(&ref->async_events);
+	rnic_qp_ref_drop(r, ref);
+	return 0;
+}
+
+int rnic_qp_destroy(struct rnic *r, uint32_t ctx, uint32_t handle,
+		    uint32_t *async_events)
+{
+	struct rnic_qp_ref *ref = rnic_qp_ref_get(r, ctx, handle);
+	struct rnic_qp *qp = rnic_qp_of(r, ctx, handle);
+	int err;
+
+	if (!qp)
+		return EINVAL;
+	if (ref)
+		return close_ref(r, qp, ref, async_events);
+	err = destroy(r, qp);
+	if (!err)
+		*async_events = load_acquire(&qp->async_events);
+	return err;
 }
 
 /* The send queue of an unreliable QP: receiving goes on (figure 125). */

@@ -39,7 +39,8 @@ struct op_info {
 	uint8_t atomic;
 };
 
-#define RC (1 << RNIC_QPT_RC)
+/* All that RC can, XRC can. */
+#define RC (1 << RNIC_QPT_RC | 1 << RNIC_QPT_XRC_SEND)
 #define UC (1 << RNIC_QPT_UC)
 #define UD (1 << RNIC_QPT_UD)
 #define RAW (1 << RNIC_QPT_RAW_PACKET)
@@ -272,8 +273,7 @@ static void wqe_special(const struct rnic *r, const struct rnic_qp *qp,
 	    (w->flags & SF_WQE_NOFETCH && (!op->atomic || n_sge)) ||
 	    (w->flags & SF_WQE_CHECKSUMS &&
 	     qp->init.type != RNIC_QPT_RAW_PACKET) ||
-	    (signals(w) &&
-	     (w->opcode != SF_OP_WRITE || qp->init.type != RNIC_QPT_RC)))
+	    (signals(w) && (w->opcode != SF_OP_WRITE || !rnic_reliable(qp))))
 		wqe_bad(w, SF_ST_LOC_QP_OP_ERR, SF_SYN_OPCODE);
 	else if (w->flags & SF_WQE_COUNTER)
 		wqe_counter(r, qp, w);
@@ -777,11 +777,12 @@ static void build_signal(const struct rnic_qp *qp, const struct wqe *w,
 {
 	*pkt = (struct rnic_packet){
 		.op = RNIC_PKT_FADD,
-		.flags = RNIC_PKT_FIRST | RNIC_PKT_LAST,
+		.flags = RNIC_PKT_FIRST | RNIC_PKT_LAST | rnic_transport(qp),
 		.src_qpn = qp->qpn,
 		.dest_qpn = qp->attr.dest_qpn,
 		.psn = qp->req.next_psn,
 		.npkts = 1,
+		.srqn = w->slot.head.xrc_srqn,
 		.rkey = (uint32_t)w->arg1,
 		.va = w->arg0,
 		.arg0 = (uint64_t)(int64_t)(int32_t)(w->arg1 >> 32),
@@ -800,17 +801,17 @@ static void build_packet(const struct rnic_qp *qp, const struct wqe *w,
 
 	*pkt = (struct rnic_packet){
 		.op = op->packet,
+		.flags = rnic_transport(qp),
 		.src_qpn = qp->qpn,
 		.dest_qpn = qp->attr.dest_qpn,
 		.psn = qp->req.next_psn,
 		.npkts = len ? rnic_mtu_packets(qp->attr.path_mtu, len) : 1,
 		.rkey = w->rkey,
+		.srqn = w->slot.head.xrc_srqn,
 		.va = w->remote_addr,
 		.len = len,
 		.dma_len = w->sgl.total,
 	};
-	if (!rnic_reliable(qp))
-		pkt->flags |= RNIC_PKT_UNRELIABLE;
 	if (qp->init.type == RNIC_QPT_UD) {
 		pkt->dest_qpn = w->remote_addr >> 32 & RNIC_QPN_MASK;
 		pkt->npkts = 1;

@@ -15,6 +15,7 @@ struct request {
 	struct rnic_qp *qp;
 	const struct rnic_packet *pkt;
 	struct rnic_reply *reply;
+	uint32_t pdn; /* of the memory that it may reach */
 };
 
 static enum rnic_copy_result answer(struct request *q, uint8_t op,
@@ -157,16 +158,31 @@ static void rqe_done(struct rnic_responder *resp)
 
 static enum rnic_take take_rqe(struct rnic_call *call, struct rnic_qp *qp)
 {
-	return unlikely(qp->init.srqn) ? rnic_srq_take(call, qp) :
-					 rq_take(call->r, qp);
+	return unlikely(rnic_uses_srq(qp)) ? rnic_srq_take(call, qp) :
+					     rq_take(call->r, qp);
 }
 
 /* Who posts after this sees the flag and wakes the peer. */
 static void wait_rqe(const struct rnic *r, struct rnic_qp *qp)
 {
 	__atomic_store_n(&qp->resp.rnr_waiter, 1, __ATOMIC_SEQ_CST);
-	if (qp->init.srqn)
+	if (rnic_uses_srq(qp))
 		rnic_srq_wait(r, qp);
+}
+
+/* XRC: the message says which SRQ it goes to (IBTA vol. 1, annex A14). */
+static bool choose_srq(struct request *q)
+{
+	struct rnic_responder *resp = &q->qp->resp;
+
+	if (resp->srqn == q->pkt->srqn)
+		return true;
+	if (have_rqe(resp)) { /* of another one */
+		nak_invalid(q);
+		return false;
+	}
+	store_release(&resp->srqn, q->pkt->srqn);
+	return true;
 }
 
 /* The receive that this message goes to; false: answered, if at all. */
@@ -175,6 +191,8 @@ static bool need_rqe(struct request *q)
 	struct rnic_responder *resp = &q->qp->resp;
 	enum rnic_take res;
 
+	if (rnic_is_xrc(q->qp) && !choose_srq(q))
+		return false;
 	if (have_rqe(resp))
 		return true;
 	res = take_rqe(q->call, q->qp);
@@ -202,11 +220,26 @@ static bool need_rqe(struct request *q)
 	return false;
 }
 
+/* Where receives of an XRC target complete: where those of the SRQ do. */
+static uint32_t xrc_cqn(const struct rnic *r, const struct rnic_qp *qp)
+{
+	const struct rnic_srq *srq = rnic_resp_srq(r, qp);
+
+	return srq ? srq->cqn : 0;
+}
+
 /* When it is there, requests have come as far as @progress. */
 static enum rnic_push_result recv_cqe(struct rnic_call *call,
 				      struct rnic_qp *qp, struct sf_cqe *cqe,
 				      uint64_t progress)
 {
+	uint32_t cqn = qp->init.recv_cqn;
+
+	if (rnic_is_xrc(qp)) {
+		cqn = xrc_cqn(call->r, qp);
+		cqe->srqn = qp->resp.srqn;
+		cqe->word |= (uint64_t)SF_CQE_XRC << SF_CQE_FLAGS_SHIFT;
+	}
 	qp->resp.intent_progress = progress;
 	cqe->wr = qp->resp.rqe_cookie;
 	cqe->qpn = qp->qpn;
@@ -216,7 +249,7 @@ static enum rnic_push_result recv_cqe(struct rnic_call *call,
 		cqe->sl = qp->attr.av.sl;
 	}
 	cqe->pkey_index = qp->attr.pkey_index;
-	return rnic_cq_push(call, qp->init.recv_cqn, cqe, &qp->resp.intent);
+	return rnic_cq_push(call, cqn, cqe, &qp->resp.intent);
 }
 
 /*
@@ -311,6 +344,7 @@ static bool rqe_scatter(struct request *q, struct rnic_sgl *sgl,
 			uint64_t needed, uint32_t *syndrome)
 {
 	const struct rnic_responder *resp = &q->qp->resp;
+	uint32_t pdn = rnic_is_xrc(q->qp) ? q->pdn : q->qp->recv_pdn;
 	uint32_t i;
 
 	rnic_sgl_init(sgl);
@@ -321,9 +355,8 @@ static bool rqe_scatter(struct request *q, struct rnic_sgl *sgl,
 
 		if (!sge->length)
 			continue;
-		mr = rnic_mr_check(q->call->r, sge->lkey, q->qp->recv_pdn,
-				   sge->addr, sge->length, RNIC_LOCAL_WRITE,
-				   syndrome);
+		mr = rnic_mr_check(q->call->r, sge->lkey, pdn, sge->addr,
+				   sge->length, RNIC_LOCAL_WRITE, syndrome);
 		if (!mr)
 			return false;
 		rnic_sgl_add(sgl, mr, sge->addr, sge->length);
@@ -572,8 +605,8 @@ static const struct rnic_mr *remote_mr(struct request *q, uint64_t va,
 
 	if (!(q->qp->attr.access & access))
 		return NULL;
-	mr = rnic_mr_check(q->call->r, q->pkt->rkey, q->qp->init.pdn, va, len,
-			   access, &syndrome);
+	mr = rnic_mr_check(q->call->r, q->pkt->rkey, q->pdn, va, len, access,
+			   &syndrome);
 	return mr;
 }
 
@@ -839,6 +872,20 @@ static void receive_unreliable(struct request *q)
 		receive_write(q);
 }
 
+/*
+ * XRC: each request names an SRQ, of the target's domain, and acts on memory of
+ * that SRQ's protection domain (IBTA vol. 1, annex A14).
+ */
+static bool take_xrceth(struct request *q)
+{
+	const struct rnic_srq *srq = rnic_srq_get(q->call->r, q->pkt->srqn);
+
+	if (!srq || !srq->domain || srq->domain != q->qp->domain)
+		return false;
+	q->pdn = srq->pdn;
+	return true;
+}
+
 static bool may_receive(const struct rnic_qp *qp)
 {
 	uint32_t state = load_acquire(&qp->state);
@@ -850,7 +897,7 @@ void rnic_responder_receive(struct rnic_call *call, struct rnic_qp *qp,
 			    const struct rnic_packet *pkt,
 			    struct rnic_reply *reply)
 {
-	struct request q = {call, qp, pkt, reply};
+	struct request q = {call, qp, pkt, reply, qp->init.pdn};
 	struct rnic_responder *resp = &qp->resp;
 	int32_t ahead;
 
@@ -862,7 +909,8 @@ void rnic_responder_receive(struct rnic_call *call, struct rnic_qp *qp,
 		return;
 	}
 	if (pkt->src_qpn != qp->attr.dest_qpn ||
-	    !(pkt->flags & RNIC_PKT_UNRELIABLE) != rnic_reliable(qp))
+	    (pkt->flags & RNIC_PKT_TRANSPORT) != rnic_transport(qp) ||
+	    unlikely(qp->init.type == RNIC_QPT_XRC_SEND))
 		return;
 	resp->counters.rcv_packets += pkt->payload ? pkt->npkts : 1;
 	if (unlikely(!rnic_reliable(qp))) {
@@ -871,6 +919,11 @@ void rnic_responder_receive(struct rnic_call *call, struct rnic_qp *qp,
 	}
 	resp->counters.xmit_packets++;
 	ahead = rnic_psn_diff(pkt->psn, resp->epsn);
+	if (rnic_is_xrc(qp) && !take_xrceth(&q)) {
+		if (!ahead)
+			nak_invalid(&q);
+		return;
+	}
 	if (likely(!ahead)) {
 		expected(&q);
 	} else if (ahead < 0) {
@@ -923,10 +976,12 @@ static bool flush(struct rnic_call *call, struct rnic_qp *qp)
 		if (rnic_call_crowded(call))
 			return true;
 		if (!have_rqe(&qp->resp)) {
-			if (qp->init.srqn) {
+			if (rnic_uses_srq(qp)) {
 				last_wqe_reached(call, qp);
 				return false;
 			}
+			if (rnic_is_xrc(qp))
+				return false; /* it receives nothing */
 			if (rq_take(call->r, qp) != RNIC_TAKEN)
 				return false;
 		}
@@ -1019,9 +1074,11 @@ void rnic_responder_repair(struct rnic *r, struct rnic_qp *qp)
 		.flags = RNIC_PKT_LAST,
 	};
 
-	if (qp->init.srqn)
-		rnic_srq_pass(r, qp->init.srqn); /* before rq_done moves */
-	if (rnic_cq_pushed(r, qp->init.recv_cqn, &resp->intent)) {
+	if (resp->srqn)
+		rnic_srq_pass(r, resp->srqn); /* before rq_done moves */
+	if (rnic_cq_pushed(r,
+			   rnic_is_xrc(qp) ? xrc_cqn(r, qp) : qp->init.recv_cqn,
+			   &resp->intent)) {
 		resp->fail_status = 0;
 		rqe_done(resp);
 		store_release(&resp->progress, resp->intent_progress);

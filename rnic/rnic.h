@@ -41,6 +41,8 @@
 #define RNIC_MAX_LOG_WQ_TABLE 7 /* ... and log2 of their entries */
 #define RNIC_MIN_FRAME 14 /* raw packets: Ethernet header ... */
 #define RNIC_MAX_FRAME 9018 /* ... to jumbo frame with a VLAN tag, no FCS */
+#define RNIC_MAX_XRCD 1024  /* opened XRC domains */
+#define RNIC_MAX_QP_REF 8192 /* opens of XRC target QPs */
 #define RNIC_MAX_RD_ATOMIC 16
 #define RNIC_NAME_MAX 32
 
@@ -84,6 +86,8 @@ enum rnic_qp_type {
 	RNIC_QPT_UC = 3,
 	RNIC_QPT_UD = 4,
 	RNIC_QPT_RAW_PACKET = 8,
+	RNIC_QPT_XRC_SEND = 9,
+	RNIC_QPT_XRC_RECV = 10,
 	RNIC_QPT_WQ = 16, /* a work queue: receives what a table sends it */
 	RNIC_QPT_HASH = 17, /* spreads frames over the work queues of a table */
 };
@@ -372,11 +376,32 @@ int rnic_cq_destroy(struct rnic *r, uint32_t ctx, uint32_t cqn,
 /* What rnic_cq_attr said; 0 if there is no such CQ. */
 uint64_t rnic_cq_user_handle(const struct rnic *r, uint32_t cqn);
 
+/*
+ * Opens the XRC domain of file @ino on file system @fs, which all who name the
+ * same share: @create makes one that is not there (else EAGAIN), @exclusive
+ * refuses one that is there (EINVAL).  Without a file: a domain of its own.
+ */
+struct rnic_xrcd_attr {
+	uint32_t dev;
+	uint8_t create, exclusive;
+	uint8_t has_file; /* else fs and ino mean nothing */
+	uint8_t reserved;
+	uint64_t fs, ino;
+};
+
+int rnic_xrcd_open(struct rnic *r, uint32_t ctx,
+		   const struct rnic_xrcd_attr *attr, uint32_t *xrcd);
+/* EBUSY while SRQs or QPs are open through it. */
+int rnic_xrcd_close(struct rnic *r, uint32_t ctx, uint32_t xrcd);
+bool rnic_xrcd_live(const struct rnic *r, uint32_t xrcd);
+
 struct rnic_srq_attr {
 	uint32_t dev;
 	uint32_t pdn; /* receive buffers are checked against this one */
 	uint32_t log_depth, log_stride;
 	uint32_t limit; /* of a query: see rnic_srq_set_limit() */
+	uint32_t xrcd;	/* XRC: domain, and where receives complete; else 0 */
+	uint32_t cqn;
 	uint32_t reserved;
 	uint64_t user_handle;
 };
@@ -427,6 +452,7 @@ struct rnic_qp_init {
 	uint32_t send_cqn;
 	uint32_t recv_cqn;
 	uint32_t srqn; /* 0: has a receive queue of its own */
+	uint32_t xrcd; /* XRC target: no PD, CQ, SRQ or queue */
 	uint32_t sq_sig_all;
 	uint32_t inline_recv;
 	uint32_t sq_log_depth, sq_log_stride;
@@ -441,16 +467,25 @@ struct rnic_qp_mem {
 	uint64_t sq, line, rq; /* offsets in it */
 	uint64_t doorbells; /* page: SQ cell at 0, RQ cell at 64 */
 	uint64_t sq_start, rq_start;
+	uint32_t handle; /* names it below: its number or that of an open */
+	uint32_t reserved;
 };
 
+/*
+ * Modify, query and destroy take a handle: the number of the QP, but for an XRC
+ * target, which may be open several times.  It goes with its last handle.
+ */
 int rnic_qp_create(struct rnic *r, uint32_t ctx,
 		   const struct rnic_qp_init *init, uint32_t *qpn,
 		   struct rnic_qp_mem *mem);
-int rnic_qp_modify(struct rnic *r, uint32_t ctx, uint32_t qpn,
+/* EINVAL: no XRC target of this number in that domain. */
+int rnic_qp_open(struct rnic *r, uint32_t ctx, uint32_t xrcd, uint32_t qpn,
+		 uint64_t user_handle, uint32_t *handle);
+int rnic_qp_modify(struct rnic *r, uint32_t ctx, uint32_t handle,
 		   const struct rnic_qp_attr *attr, uint32_t mask);
-int rnic_qp_query(struct rnic *r, uint32_t ctx, uint32_t qpn,
+int rnic_qp_query(struct rnic *r, uint32_t ctx, uint32_t handle,
 		  struct rnic_qp_attr *attr, struct rnic_qp_init *init);
-int rnic_qp_destroy(struct rnic *r, uint32_t ctx, uint32_t qpn,
+int rnic_qp_destroy(struct rnic *r, uint32_t ctx, uint32_t handle,
 		    uint32_t *async_events);
 
 /* Twice is once; detaching what is not attached is EINVAL. */
@@ -672,7 +707,7 @@ struct rnic_qp_info {
 bool rnic_qp_next(const struct rnic *r, uint32_t *it, struct rnic_qp_info *qp);
 
 struct rnic_objects {
-	uint32_t pds, mrs, cqs, srqs, qps, ahs, flows;
+	uint32_t pds, mrs, cqs, srqs, qps, ahs, flows, xrcds;
 };
 
 /* Objects of @dev, or of all devices with ~0. */

@@ -18,8 +18,9 @@ static void srq_repair(const struct rnic *r, struct rnic_srq *srq)
 {
 	const struct rnic_qp *qp = rnic_qp_get(r, srq->taker);
 
-	if (qp && rnic_srq_get(r, qp->init.srqn) == srq &&
-	    load_acquire(&qp->resp.rq_head) != qp->resp.rq_done && qp->resp.rqe_index == srq->head)
+	if (qp && rnic_resp_srq(r, qp) == srq &&
+	    load_acquire(&qp->resp.rq_head) != qp->resp.rq_done &&
+	    qp->resp.rqe_index == srq->head)
 		store_release(&srq->head, srq->head + 1);
 }
 
@@ -73,7 +74,7 @@ static enum rnic_take take(struct rnic_call *call, struct rnic_srq *srq,
 enum rnic_take rnic_srq_take(struct rnic_call *call, struct rnic_qp *qp)
 {
 	struct rnic *r = call->r;
-	struct rnic_srq *srq = rnic_srq_get(r, qp->init.srqn);
+	struct rnic_srq *srq = rnic_resp_srq(r, qp);
 	enum rnic_take res;
 
 	if (unlikely(!srq))
@@ -87,7 +88,7 @@ enum rnic_take rnic_srq_take(struct rnic_call *call, struct rnic_qp *qp)
 
 void rnic_srq_wait(const struct rnic *r, struct rnic_qp *qp)
 {
-	struct rnic_srq *srq = rnic_srq_get(r, qp->init.srqn);
+	struct rnic_srq *srq = rnic_resp_srq(r, qp);
 
 	if (srq)
 		__atomic_store_n(&srq->waiting, 1, __ATOMIC_SEQ_CST);
@@ -111,7 +112,8 @@ void rnic_srq_ring(struct rnic *r, uint32_t srqn)
 	for (i = 0; i < r->sh->qps.high && i < RNIC_MAX_QP; i++) {
 		struct rnic_qp *qp = &r->sh->qp[i];
 
-		if (!load_acquire(&qp->qpn) || qp->init.srqn != srqn)
+		if (!load_acquire(&qp->qpn) ||
+		    load_relaxed(&qp->resp.srqn) != srqn)
 			continue;
 		rnic_wake_peer(&call, qp);
 		rnic_call_end(&call);
@@ -175,6 +177,16 @@ static bool srq_live(const struct rnic *r, uint32_t i)
 	return i == 0 || r->sh->srq[i].live;
 }
 
+/* What it is made of stays as long as it does. */
+static void use(struct rnic *r, const struct rnic_srq *srq, int32_t n)
+{
+	r->sh->pd[srq->pdn % RNIC_MAX_PD].users += n;
+	if (!srq->xrcd)
+		return;
+	r->sh->xrcd[srq->xrcd % RNIC_MAX_XRCD].users += n;
+	r->sh->cq[srq->cqn % RNIC_MAX_CQ].users += n;
+}
+
 static uint64_t ring_len(const struct rnic_srq *srq)
 {
 	return 1ull << (srq->log_depth + srq->log_stride);
@@ -196,7 +208,11 @@ static bool attr_ok(const struct rnic *r, uint32_t ctx,
 		    const struct rnic_srq_attr *attr)
 {
 	const struct rnic_pd *pd = &r->sh->pd[attr->pdn % RNIC_MAX_PD];
+	const struct rnic_xrcd *xrcd = rnic_xrcd_get(r, ctx, attr->xrcd);
+	const struct rnic_cq *cq = rnic_cq_get(r, attr->cqn);
 
+	if (attr->xrcd && (!xrcd || !cq || cq->ctx != ctx))
+		return false;
 	return attr->dev < r->sh->devices && attr->pdn < RNIC_MAX_PD &&
 	       pd->live && pd->ctx == ctx &&
 	       attr->log_depth <= SF_MAX_LOG_DEPTH &&
@@ -221,6 +237,9 @@ int rnic_srq_create(struct rnic *r, uint32_t ctx,
 	srq->ctx = ctx;
 	srq->dev = attr->dev;
 	srq->pdn = attr->pdn;
+	srq->xrcd = attr->xrcd;
+	srq->domain = attr->xrcd ? r->sh->xrcd[attr->xrcd].domain : 0;
+	srq->cqn = attr->xrcd ? attr->cqn : 0;
 	srq->log_depth = attr->log_depth;
 	srq->log_stride = attr->log_stride;
 	srq->user_handle = attr->user_handle;
@@ -230,7 +249,7 @@ int rnic_srq_create(struct rnic *r, uint32_t ctx,
 		goto err_mem;
 	*mem = (struct rnic_srq_mem){srq->ring, ring_len(srq), srq->doorbell,
 				     0};
-	r->sh->pd[attr->pdn].users++;
+	use(r, srq, 1);
 	store_release(&srq->live, 1);
 	return 0;
 
@@ -299,10 +318,14 @@ int rnic_srq_destroy(struct rnic *r, uint32_t ctx, uint32_t srqn,
 	/* Who is just raising an event of it has then counted it. */
 	if (srq_lock(r, srq))
 		r->ops->unlock(r->host, &srq->lock);
+	if (srq->xrcd && !rnic_xrc_forget_srq(r, srqn)) {
+		store_release(&srq->live, 1);
+		return EBUSY;
+	}
 	*async_events = load_acquire(&srq->async_events);
 	r->ops->mem_free(r->host, srq->ring, ring_len(srq));
 	r->ops->mem_free(r->host, srq->doorbell, RNIC_PAGE);
-	r->sh->pd[srq->pdn % RNIC_MAX_PD].users--;
+	use(r, srq, -1);
 	r->sh->srqs.used--;
 	return 0;
 }

@@ -140,12 +140,35 @@ struct rnic_wq_table {
 	struct rnic_wq_table_attr attr;
 };
 
+/* One open of an XRC domain. */
+struct rnic_xrcd {
+	uint32_t live;
+	uint32_t ctx;
+	uint32_t dev;
+	uint32_t users;	   /* SRQs, and opens of QPs */
+	uint32_t domain;   /* one number for all opens of a domain */
+	uint32_t has_file; /* else nobody else can open it */
+	uint64_t fs, ino;
+};
+
+/* One open of an XRC target QP. */
+struct rnic_qp_ref {
+	uint32_t qpn; /* 0: free */
+	uint32_t ctx;
+	uint32_t xrcd;
+	uint32_t async_events; /* raised, under resp.lock of the QP */
+	uint64_t user_handle;
+};
+
 struct rnic_srq {
 	/* identity */
 	uint32_t live;
 	uint32_t ctx;
 	uint32_t dev;
 	uint32_t pdn;
+	uint32_t xrcd;	 /* XRC: the open, ... */
+	uint32_t domain; /* ... its domain, else 0 ... */
+	uint32_t cqn;	 /* ... and where its receives complete */
 	uint32_t users; /* QPs */
 	uint32_t log_depth, log_stride;
 	uint64_t user_handle;
@@ -294,6 +317,11 @@ struct rnic_responder {
 	uint32_t fail_status; /* of `rqe`, when state became ERR */
 	uint32_t fail_syndrome;
 	uint32_t last_wqe; /* SRQ: LAST_WQE_REACHED, perhaps RNIC_DUE */
+	/*
+	 * Where `rqe` comes from, 0: the QP's own queue.  An XRC target goes
+	 * from one to another, but never with a receive in hand.
+	 */
+	uint32_t srqn;
 	uint32_t rqe_cookie;
 	uint32_t rqe_nsge;
 	uint64_t rqe_index; /* where it was taken from */
@@ -306,7 +334,7 @@ struct rnic_qp {
 	uint32_t state; /* enum rnic_qp_state, atomic */
 	uint32_t peer_dev; /* device that the path leads to, or ~0 */
 	uint32_t link;
-	uint32_t ctx;
+	uint32_t ctx;	   /* ~0: XRC target, see struct rnic_qp_ref */
 	uint32_t last_qpn; /* of the previous user of this entry */
 
 	uint64_t sq; /* arena offsets */
@@ -320,6 +348,8 @@ struct rnic_qp {
 	uint32_t recv_pdn; /* of the SRQ, else the QP's own */
 	uint32_t mcasts; /* groups that it is in */
 	uint32_t users; /* steering rules and indirection tables */
+	uint32_t domain; /* XRC target */
+	uint32_t refs;	 /* ... and how often it is open */
 	struct rnic_qp_attr attr;
 	uint64_t queues_len;
 	uint32_t async_events; /* raised, under resp.lock */
@@ -360,6 +390,8 @@ struct rnic_shared {
 
 	struct rnic_pool pds, mrs, cqs, srqs, qps, ahs, mcasts, counters;
 	struct rnic_pool flows, flow_counters, wq_tables;
+	struct rnic_pool xrcds, qp_refs;
+	uint32_t last_domain;
 
 	/* Timers: one bit a QP, set before the deadline is published. */
 	uint64_t timer_bits[RNIC_MAX_QP / 64];
@@ -371,6 +403,8 @@ struct rnic_shared {
 	struct rnic_mcast mcast[RNIC_MAX_MCAST];
 	struct rnic_mr mr[RNIC_MAX_MR];
 	struct rnic_counter counter[RNIC_MAX_COUNTERS];
+	struct rnic_xrcd xrcd[RNIC_MAX_XRCD];
+	struct rnic_qp_ref qp_ref[RNIC_MAX_QP_REF];
 	struct rnic_cq cq[RNIC_MAX_CQ];
 	struct rnic_flow flow[RNIC_MAX_FLOW];
 	struct rnic_flow_counters flow_count[RNIC_MAX_FLOW_COUNTERS];

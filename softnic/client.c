@@ -152,6 +152,7 @@ static void explain_enomem(uint32_t op)
 		{SFNIC_REG_MR, RNIC_MAX_MR - 1, USED_UP("memory regions")},
 		{SFNIC_ALLOC_PD, RNIC_MAX_PD - 1,
 		 USED_UP("protection domains")},
+		{SFNIC_OPEN_XRCD, RNIC_MAX_XRCD - 1, USED_UP("XRC domains")},
 	};
 	static uint8_t said[sizeof(limits) / sizeof(limits[0]) + 1];
 	struct rnic_objects n;
@@ -159,8 +160,8 @@ static void explain_enomem(uint32_t op)
 
 	rnic_count_objects(&me.rnic, ~0u, &n);
 	for (i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
-		const uint32_t used[] = {n.qps, n.ahs, n.srqs,
-					 n.cqs, n.mrs, n.pds};
+		const uint32_t used[] = {n.qps, n.ahs, n.srqs, n.cqs,
+					 n.mrs, n.pds, n.xrcds};
 
 		if (limits[i].op != op)
 			continue;
@@ -186,7 +187,8 @@ static void explain_enomem(uint32_t op)
 static bool waits(uint32_t op)
 {
 	return op == SFNIC_DEREG_MR || op == SFNIC_DESTROY_QP ||
-	       op == SFNIC_MODIFY_QP || op == SFNIC_RESIZE_CQ;
+	       op == SFNIC_MODIFY_QP || op == SFNIC_RESIZE_CQ ||
+	       op == SFNIC_DESTROY_SRQ;
 }
 
 int sfnic_call(struct sfnic_req *req, int send_fd, struct sfnic_rsp *rsp,
@@ -286,13 +288,23 @@ static int mem_fd(uint32_t space)
 	return fd;
 }
 
+/*
+ * What an asynchronous pipe goes by here: the number of a context comes back
+ * for another one, whose pipe is another one.
+ */
+static uint32_t async_id(uint32_t ctx)
+{
+	return __atomic_load_n(&me.host.shared->ctx_id[ctx % SFNIC_MAX_CTX],
+			       __ATOMIC_ACQUIRE);
+}
+
 static int client_get_fd(uint32_t kind, uint32_t id)
 {
 	switch (kind) {
 	case SFNIC_FD_CHANNEL:
 		return pipe_fd(me.channel, kind, id);
 	case SFNIC_FD_ASYNC:
-		return pipe_fd(me.async, kind, id);
+		return pipe_fd(me.async, kind, async_id(id));
 	case SFNIC_FD_MEM:
 		return mem_fd(id);
 	}
@@ -644,6 +656,21 @@ static int reopen(int fd, int flags)
 	return (int)raw_open(path, flags);
 }
 
+int sfnic_inode_fd(int fd)
+{
+	if (fd < 0)
+		return -EBADF;
+	fd = reopen(fd, O_PATH | O_CLOEXEC);
+	if (fd == -ENOENT)
+		return -EBADF;
+	return fd < 0 ? fd : keep(fd);
+}
+
+void sfnic_close_fd(int fd)
+{
+	let_go(fd);
+}
+
 int sfnic_open(uint32_t unit, int flags)
 {
 	struct sfnic_req req = {.op = SFNIC_OPEN};
@@ -927,7 +954,7 @@ static int open_pipe(uint32_t ctx, uint32_t op, struct pipe_end *table,
 	err = sfnic_call(&req, fd[1], &rsp, NULL);
 	if (err)
 		goto err;
-	*id = op == SFNIC_CREATE_CHANNEL ? rsp.id : ctx;
+	*id = op == SFNIC_CREATE_CHANNEL ? rsp.id : async_id(ctx);
 	raw_fstat(fd[0], &st);
 	pthread_mutex_lock(&me.lock);
 	p = pipe_find(table, *id);
@@ -992,7 +1019,7 @@ int sfnic_channel_fd(uint32_t channel)
 
 int sfnic_async_read_fd(uint32_t ctx)
 {
-	struct pipe_end *p = ctx ? pipe_find(me.async, ctx) : NULL;
+	struct pipe_end *p = ctx ? pipe_find(me.async, async_id(ctx)) : NULL;
 
 	return p ? p->read_fd : -1;
 }
@@ -1004,7 +1031,8 @@ static void hand_over(int fd, const char *buf, uint32_t len, uint32_t size)
 	struct rnic_event event = {
 		.type = RNIC_EVENT_COMPLETION,
 		.channel = sfnic_fd_channel(fd),
-		.ctx = async ? async->id : 0, /* else the channel's */
+		/* Else the channel's. */
+		.ctx = async ? SFNIC_INDEX(async->id) : 0,
 	};
 
 	for (; len >= size; buf += size, len -= size) {

@@ -77,6 +77,13 @@ int sfnic_cm_open(int flags);
 /* The channel that @fd is, also by dup or from another process; 0: none. */
 uint32_t sfnic_cm_channel(int fd);
 
+/*
+ * A descriptor that names the file behind @fd and can do nothing else, to be
+ * sent to the daemon and closed with sfnic_close_fd(); or a negative errno.
+ */
+int sfnic_inode_fd(int fd);
+void sfnic_close_fd(int fd);
+
 /* Registers memory of this process; converts pages where it can. */
 int sfnic_reg_mr(uint32_t ctx, struct rnic_mr_attr *attr, uint32_t *key);
 int sfnic_dereg_mr(uint32_t ctx, uint32_t key);

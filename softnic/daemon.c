@@ -99,6 +99,11 @@ static struct {
 	struct block *blocks;
 	struct pending pending[MAX_PENDING];
 	uint32_t pendings;
+	/*
+	 * What the domains are named by: kept, so that no other file gets the
+	 * name.  -1: none.
+	 */
+	int xrcd_fd[RNIC_MAX_XRCD];
 } d;
 
 /* ---- small tables --------------------------------------------------- */
@@ -379,6 +384,18 @@ static void channels_close(uint32_t ctx)
 	}
 }
 
+static void close_xrcd_files(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < RNIC_MAX_XRCD; i++) {
+		if (d.xrcd_fd[i] < 0 || rnic_xrcd_live(&d.rnic, i))
+			continue;
+		close(d.xrcd_fd[i]);
+		d.xrcd_fd[i] = -1;
+	}
+}
+
 /*
  * An object whose lock is held by a process that is stopped cannot go yet: its
  * context stays, and is visited again.
@@ -387,7 +404,10 @@ static void ctx_reap(uint32_t index)
 {
 	struct context *c = &d.ctx[index];
 
-	if (!rnic_ctx_reap(&d.rnic, index)) {
+	bool gone = rnic_ctx_reap(&d.rnic, index);
+
+	close_xrcd_files();
+	if (!gone) {
 		c->zombie = true;
 		return;
 	}
@@ -492,6 +512,7 @@ static int op_open(struct call *c)
 	if (watch_fd(c->fd, SRC_LIFE, i, EPOLLRDHUP))
 		return ENOMEM;
 	ctx->id = ctx->last_id = new_id(ctx->last_id, i);
+	__atomic_store_n(&d.host.shared->ctx_id[i], ctx->id, __ATOMIC_RELEASE);
 	ctx->dev = c->req->open.dev;
 	ctx->life = c->fd;
 	ctx->async = -1;
@@ -728,6 +749,45 @@ static int op_destroy_flow_counters(struct call *c)
 	return rnic_flow_counters_destroy(&d.rnic, c->req->ctx, c->req->id);
 }
 
+static int op_open_qp(struct call *c)
+{
+	return rnic_qp_open(&d.rnic, c->req->ctx, c->req->open_qp.xrcd,
+			    c->req->open_qp.qpn, c->req->open_qp.user_handle,
+			    &c->rsp->id);
+}
+
+static int op_open_xrcd(struct call *c)
+{
+	struct rnic_xrcd_attr attr = c->req->xrcd;
+	struct stat st;
+	int err;
+
+	attr.dev = c->ctx->dev;
+	attr.fs = attr.ino = 0;
+	if (attr.has_file && c->fd < 0)
+		return EMFILE; /* it was sent, there was no room for it */
+	if (attr.has_file) {
+		if (fstat(c->fd, &st))
+			return errno;
+		attr.fs = st.st_dev;
+		attr.ino = st.st_ino;
+	}
+	err = rnic_xrcd_open(&d.rnic, c->req->ctx, &attr, &c->rsp->id);
+	if (err)
+		return err;
+	d.xrcd_fd[c->rsp->id] = c->fd;
+	c->fd = -1;
+	return 0;
+}
+
+static int op_close_xrcd(struct call *c)
+{
+	int err = rnic_xrcd_close(&d.rnic, c->req->ctx, c->req->id);
+
+	close_xrcd_files();
+	return err;
+}
+
 static int op_alloc_pages(struct call *c)
 {
 	struct block *b = calloc(1, sizeof(*b));
@@ -767,7 +827,13 @@ static int op_free_pages(struct call *c)
 
 static int op_get_fd(struct call *c)
 {
-	c->reply_fd = daemon_get_fd(c->req->fd.kind, c->req->fd.id);
+	uint32_t kind = c->req->fd.kind, id = c->req->fd.id;
+	const struct context *ctx = ctx_get(SFNIC_INDEX(id));
+
+	if (kind != SFNIC_FD_ASYNC)
+		c->reply_fd = daemon_get_fd(kind, id);
+	else if (ctx && ctx->id == id)
+		c->reply_fd = ctx->async;
 	return c->reply_fd < 0 ? ENOENT : 0;
 }
 
@@ -866,6 +932,9 @@ static const struct {
 	[SFNIC_CREATE_FLOW_COUNTERS] = {op_create_flow_counters, NEEDS_CTX},
 	[SFNIC_READ_FLOW_COUNTERS] = {op_read_flow_counters, NEEDS_CTX},
 	[SFNIC_DESTROY_FLOW_COUNTERS] = {op_destroy_flow_counters, NEEDS_CTX},
+	[SFNIC_OPEN_QP] = {op_open_qp, NEEDS_CTX},
+	[SFNIC_OPEN_XRCD] = {op_open_xrcd, NEEDS_CTX},
+	[SFNIC_CLOSE_XRCD] = {op_close_xrcd, NEEDS_CTX},
 	[SFNIC_ALLOC_PAGES] = {op_alloc_pages, NEEDS_SPACE},
 	[SFNIC_FREE_PAGES] = {op_free_pages, NEEDS_SPACE},
 	[SFNIC_GET_FD] = {op_get_fd, NEEDS_SPACE},
@@ -1121,6 +1190,8 @@ static void set_up(void)
 
 	for (i = 0; i < MAX_CONN; i++)
 		d.conn[i].fd = -1;
+	for (i = 0; i < RNIC_MAX_XRCD; i++)
+		d.xrcd_fd[i] = -1;
 	raise_limit(RLIMIT_NOFILE, WANTED_FILES);
 	raise_limit(RLIMIT_FSIZE, RLIM_INFINITY);
 	raise_limit(RLIMIT_AS, RLIM_INFINITY);

@@ -48,6 +48,9 @@ enum sfnic_op {
 	SFNIC_CREATE_FLOW_COUNTERS,
 	SFNIC_READ_FLOW_COUNTERS,
 	SFNIC_DESTROY_FLOW_COUNTERS,
+	SFNIC_OPEN_QP,	 /* an XRC target */
+	SFNIC_OPEN_XRCD, /* fd: the file that names the domain, or none */
+	SFNIC_CLOSE_XRCD,
 	SFNIC_ALLOC_PAGES, /* arena pages for registered memory */
 	SFNIC_FREE_PAGES,
 	SFNIC_GET_FD,  /* reply fd: a peer's pipe or memory */
@@ -74,6 +77,8 @@ struct sfnic_shared {
 	/* When the daemon will call rnic_tick(); lowered by anyone. */
 	uint64_t next_tick;
 	uint32_t uverbs_base; /* number of the first device's node */
+	/* Who uses that context, or did last: see below. */
+	uint32_t ctx_id[1024];
 };
 
 /*
@@ -85,6 +90,10 @@ struct sfnic_shared {
 #define SFNIC_MAX_CTX 1024 /* a context's number fits a file position */
 #define SFNIC_MAX_SPACE 1024
 #define SFNIC_MAX_CHANNEL 4096
+
+_Static_assert(sizeof(((struct sfnic_shared *)0)->ctx_id) ==
+		       SFNIC_MAX_CTX * sizeof(uint32_t),
+	       "one for each context");
 
 struct sfnic_req {
 	uint32_t op;
@@ -120,6 +129,12 @@ struct sfnic_req {
 			uint32_t limit;
 		} modify_srq;
 		struct rnic_qp_init qp; /* .dev likewise */
+		struct rnic_xrcd_attr xrcd; /* the daemon looks at the file */
+		struct {
+			uint32_t xrcd;
+			uint32_t qpn;
+			uint64_t user_handle;
+		} open_qp;
 		struct {
 			uint32_t qpn;
 			uint32_t mask;
@@ -138,7 +153,7 @@ struct sfnic_req {
 		} pages;
 		struct {
 			uint32_t kind; /* enum sfnic_fd_kind */
-			uint32_t id;   /* channel, context or address space */
+			uint32_t id;   /* channel, ctx_id or address space */
 		} fd;
 		struct rnic_event event;
 		struct cma_req cm;

@@ -126,6 +126,8 @@ static const char *const qp_types[] = {
 	[RNIC_QPT_RAW_PACKET] = "RAW",
 	[RNIC_QPT_WQ] = "WQ",
 	[RNIC_QPT_HASH] = "RSS",
+	[RNIC_QPT_XRC_SEND] = "XRC_SEND",
+	[RNIC_QPT_XRC_RECV] = "XRC_RECV",
 };
 static const char *const link_layers[] = {
 	[RNIC_INFINIBAND] = "InfiniBand",
@@ -242,8 +244,11 @@ static void text_device(const struct rnic *r, uint32_t dev,
 	uint32_t port;
 
 	rnic_count_objects(r, dev, &n);
-	printf("%s: %u PDs, %u MRs, %u CQs, %u SRQs, %u QPs\n", info->name,
-	       n.pds, n.mrs, n.cqs, n.srqs, n.qps);
+	printf("%s: %u PDs, %u MRs, %u CQs, %u SRQs, %u QPs", info->name, n.pds,
+	       n.mrs, n.cqs, n.srqs, n.qps);
+	if (n.xrcds)
+		printf(", %u XRC domains", n.xrcds);
+	printf("\n");
 	for (port = 1; port <= info->ports; port++) {
 		rnic_port_counters(r, dev, port, &sum);
 		printf("%s port %u:\n", info->name, port);
@@ -312,10 +317,9 @@ static void json_device(const struct rnic *r, uint32_t dev,
 	rnic_count_objects(r, dev, &n);
 	printf("%s\n  {\"name\": \"%s\", \"pds\": %u, \"mrs\": %u, "
 	       "\"ahs\": %u, \"cqs\": %u, \"srqs\": %u, \"qps\": %u, "
-	       "\"flows\": %u, "
-	       "\"ports\": [",
+	       "\"flows\": %u, \"xrcds\": %u, \"ports\": [",
 	       dev ? "," : "", info->name, n.pds, n.mrs, n.ahs, n.cqs, n.srqs,
-	       n.qps, n.flows);
+	       n.qps, n.flows, n.xrcds);
 	for (port = 1; port <= info->ports; port++) {
 		rnic_port_counters(r, dev, port, &sum);
 		printf("%s\n    {\"port\": %u, ", port > 1 ? "," : "", port);

@@ -162,6 +162,11 @@ static const struct write_method write_methods[IB_USER_VERBS_CMD_OPEN_QP +
 		REQ(uverbs_detach_mcast, ib_uverbs_detach_mcast),
 	[IB_USER_VERBS_CMD_CREATE_SRQ] =
 		DRIVER(uverbs_create_srq, ib_uverbs_create_srq),
+	[IB_USER_VERBS_CMD_CREATE_XSRQ] =
+		{.call = uverbs_create_xsrq,
+		 .req = sizeof(struct ib_uverbs_create_xsrq),
+		 .resp = sizeof(struct ib_uverbs_create_srq_resp),
+		 .driver = true},
 	[IB_USER_VERBS_CMD_MODIFY_SRQ] =
 		REQ(uverbs_modify_srq, ib_uverbs_modify_srq),
 	[IB_USER_VERBS_CMD_QUERY_SRQ] =
@@ -170,6 +175,15 @@ static const struct write_method write_methods[IB_USER_VERBS_CMD_OPEN_QP +
 		REQ_RESP(uverbs_destroy_srq, ib_uverbs_destroy_srq),
 	[IB_USER_VERBS_CMD_POST_SRQ_RECV] =
 		REQ_RESP(uverbs_post_srq_recv, ib_uverbs_post_srq_recv),
+	[IB_USER_VERBS_CMD_OPEN_XRCD] =
+		DRIVER(uverbs_open_xrcd, ib_uverbs_open_xrcd),
+	[IB_USER_VERBS_CMD_CLOSE_XRCD] =
+		REQ(uverbs_close_xrcd, ib_uverbs_close_xrcd),
+	[IB_USER_VERBS_CMD_OPEN_QP] = {.call = uverbs_open_qp,
+				       .req = sizeof(struct ib_uverbs_open_qp),
+				       .resp = sizeof(
+					       struct ib_uverbs_create_qp_resp),
+				       .driver = true},
 	[IB_USER_VERBS_CMD_CREATE_QP] =
 		DRIVER(uverbs_create_qp, ib_uverbs_create_qp),
 	[IB_USER_VERBS_CMD_QUERY_QP] =

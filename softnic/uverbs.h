@@ -27,6 +27,8 @@ struct uverbs_ops {
 	uint32_t (*fd_channel)(int fd);
 	int (*channel_fd)(uint32_t channel);
 	int (*async_read_fd)(uint32_t ctx);
+	int (*inode_fd)(int fd);
+	void (*close_fd)(int fd);
 	int (*reg_mr)(uint32_t ctx, struct rnic_mr_attr *attr, uint32_t *key);
 	int (*dereg_mr)(uint32_t ctx, uint32_t key);
 

@@ -97,6 +97,9 @@ static inline uint32_t uverbs_response_length(const struct uverbs_cmd *c,
 
 int uverbs_call(const struct uverbs_cmd *c, uint32_t op, struct sfnic_req *req,
 		struct sfnic_rsp *rsp);
+/* The same with a descriptor, or -1. */
+int uverbs_call_fd(const struct uverbs_cmd *c, uint32_t op,
+		   struct sfnic_req *req, int fd, struct sfnic_rsp *rsp);
 /* Calls that take the number of an object and nothing else. */
 int uverbs_call_id(const struct uverbs_cmd *c, uint32_t op, uint32_t id,
 		   struct sfnic_rsp *rsp);
@@ -158,7 +161,13 @@ int uverbs_ioctl_destroy_ah(struct uverbs_cmd *c);
 int uverbs_attach_mcast(struct uverbs_cmd *c);
 int uverbs_detach_mcast(struct uverbs_cmd *c);
 
+int uverbs_open_xrcd(struct uverbs_cmd *c);
+int uverbs_close_xrcd(struct uverbs_cmd *c);
+int uverbs_ioctl_destroy_xrcd(struct uverbs_cmd *c);
+int uverbs_open_qp(struct uverbs_cmd *c);
+
 int uverbs_create_srq(struct uverbs_cmd *c);
+int uverbs_create_xsrq(struct uverbs_cmd *c);
 int uverbs_ioctl_create_srq(struct uverbs_cmd *c);
 int uverbs_modify_srq(struct uverbs_cmd *c);
 int uverbs_query_srq(struct uverbs_cmd *c);

@@ -120,7 +120,8 @@ static const struct ib_uverbs_query_device_resp device_limits = {
 	.max_qp_wr = 1u << SF_MAX_LOG_DEPTH,
 	.device_cap_flags = IB_UVERBS_DEVICE_CURR_QP_STATE_MOD |
 			    IB_UVERBS_DEVICE_SYS_IMAGE_GUID |
-			    IB_UVERBS_DEVICE_RC_RNR_NAK_GEN,
+			    IB_UVERBS_DEVICE_RC_RNR_NAK_GEN |
+			    IB_UVERBS_DEVICE_XRC,
 	.max_sge = SF_MAX_SEND_SGE,
 	.max_sge_rd = SF_MAX_SEND_SGE,
 	.max_cq = USABLE(RNIC_MAX_CQ),

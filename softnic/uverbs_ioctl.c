@@ -195,6 +195,12 @@ static const struct ioctl_method ioctl_methods[] = {
 	 {
 		 [UVERBS_ATTR_DESTROY_AH_HANDLE] = OBJECT,
 	 }},
+	{UVERBS_OBJECT_XRCD,
+	 UVERBS_METHOD_XRCD_DESTROY,
+	 uverbs_ioctl_destroy_xrcd,
+	 {
+		 [UVERBS_ATTR_DESTROY_XRCD_HANDLE] = OBJECT,
+	 }},
 	{UVERBS_OBJECT_SRQ,
 	 UVERBS_METHOD_SRQ_CREATE,
 	 uverbs_ioctl_create_srq,

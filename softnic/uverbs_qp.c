@@ -11,10 +11,20 @@ struct qp_args {
 	uint32_t send_cqn;
 	uint32_t recv_cqn;
 	uint32_t srqn; /* 0: none */
+	uint32_t xrcd; /* XRC target: instead of all these */
 	bool sq_sig_all;
 	struct rnic_qp_cap cap; /* asked for, then granted */
 };
 
+/* A target has another handle in each process. */
+struct qp_name {
+	uint32_t handle;
+	uint32_t qpn;
+};
+
+_Static_assert((int)IB_UVERBS_QPT_XRC_INI == (int)RNIC_QPT_XRC_SEND &&
+		       (int)IB_UVERBS_QPT_XRC_TGT == (int)RNIC_QPT_XRC_RECV,
+	       "types are passed on as they are");
 _Static_assert((int)IB_UVERBS_QPT_RC == (int)RNIC_QPT_RC &&
 		       (int)IB_UVERBS_QPT_UC == (int)RNIC_QPT_UC &&
 		       (int)IB_UVERBS_QPT_UD == (int)RNIC_QPT_UD &&
@@ -28,10 +38,10 @@ static int check_type(uint64_t type)
 	case IB_UVERBS_QPT_RC:
 	case IB_UVERBS_QPT_UC:
 	case IB_UVERBS_QPT_UD:
-	case IB_UVERBS_QPT_RAW_PACKET:
-		return 0;
 	case IB_UVERBS_QPT_XRC_INI:
 	case IB_UVERBS_QPT_XRC_TGT:
+	case IB_UVERBS_QPT_RAW_PACKET:
+		return 0;
 	case IB_UVERBS_QPT_DRIVER:
 		return EOPNOTSUPP;
 	default:
@@ -51,13 +61,30 @@ static int check_cap(const struct rnic_qp_cap *cap)
 	return 0;
 }
 
-static int check_shape(const struct scalefabric_create_qp_req *req, bool srq)
+static bool is_target(const struct qp_args *args)
 {
+	return args->type == IB_UVERBS_QPT_XRC_TGT;
+}
+
+static bool has_rq(const struct qp_args *args)
+{
+	return !args->srqn && args->type != IB_UVERBS_QPT_XRC_INI &&
+	       !is_target(args);
+}
+
+static int check_shape(const struct qp_args *args,
+		       const struct scalefabric_create_qp_req *req)
+{
+	if (is_target(args))
+		return req->sq_log_depth || req->sq_log_stride ||
+				       req->rq_log_depth || req->rq_log_stride ?
+			       EINVAL :
+			       0;
 	if (req->sq_log_depth > SF_MAX_LOG_DEPTH ||
 	    req->sq_log_stride < SF_SLOT_LOG_MIN ||
 	    req->sq_log_stride > SF_SLOT_LOG_MAX)
 		return EINVAL;
-	if (srq)
+	if (!has_rq(args))
 		return req->rq_log_depth || req->rq_log_stride ? EINVAL : 0;
 	if (req->rq_log_depth > SF_MAX_LOG_DEPTH ||
 	    req->rq_log_stride < SF_RQ_LOG_MIN ||
@@ -86,7 +113,7 @@ static int get_create_req(const struct uverbs_cmd *c,
 		err = uverbs_check_mem(&req->line);
 	if (!err)
 		err = uverbs_check_mem(&req->rq);
-	return err ? err : check_shape(req, args->srqn);
+	return err ? err : check_shape(args, req);
 }
 
 /* ---- create: what queues of this shape hold -------------------------- */
@@ -98,10 +125,12 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
 
 static struct rnic_qp_cap shape_cap(const struct scalefabric_create_qp_req *req)
 {
-	uint32_t slot = sf_slot_capacity(1u << req->sq_log_stride, 0);
+	uint32_t slot = req->sq_log_stride ?
+				sf_slot_capacity(1u << req->sq_log_stride, 0) :
+				0;
 	uint32_t desc = (1u << req->rq_log_stride) - sizeof(struct sf_rq_desc);
 	struct rnic_qp_cap cap = {
-		.max_send_wr = 1u << req->sq_log_depth,
+		.max_send_wr = req->sq_log_stride ? 1u << req->sq_log_depth : 0,
 		.max_send_sge =
 			min_u32(slot / sizeof(struct sf_sge), SF_MAX_SEND_SGE),
 		.max_inline_data = min_u32(slot, SF_MAX_INLINE),
@@ -122,6 +151,8 @@ static int grant_cap(struct rnic_qp_cap *cap,
 
 	if (!req->rq_log_stride) /* the SRQ's, whatever was asked for */
 		cap->max_recv_wr = cap->max_recv_sge = 0;
+	if (!req->sq_log_stride)
+		cap->max_send_wr = cap->max_send_sge = cap->max_inline_data = 0;
 	if (cap->max_send_wr > have.max_send_wr ||
 	    cap->max_recv_wr > have.max_recv_wr ||
 	    cap->max_send_sge > have.max_send_sge ||
@@ -135,19 +166,22 @@ static int grant_cap(struct rnic_qp_cap *cap,
 /* ---- create ---------------------------------------------------------- */
 
 static int put_create_resp(struct uverbs_cmd *c, const struct sfnic_rsp *rsp,
-			   bool srq)
+			   const struct qp_args *args)
 {
 	const struct rnic_qp_mem *mem = &rsp->qp.mem;
-	struct scalefabric_create_qp_resp resp = {
-		.sq = {mem->queues, mem->queues_len, mem->sq},
-		.line = {mem->queues, mem->queues_len, mem->line},
-		.sq_doorbell = {mem->doorbells, RNIC_PAGE, 0},
-		.sq_start = mem->sq_start,
-		.rq_start = mem->rq_start,
-		.qpn = rsp->id,
-	};
+	struct scalefabric_create_qp_resp resp = {.qpn = rsp->id};
 
-	if (!srq) {
+	if (!is_target(args)) {
+		resp.sq = (struct scalefabric_region){mem->queues,
+						      mem->queues_len, mem->sq};
+		resp.line = (struct scalefabric_region){
+			mem->queues, mem->queues_len, mem->line};
+		resp.sq_doorbell = (struct scalefabric_region){mem->doorbells,
+							       RNIC_PAGE, 0};
+		resp.sq_start = mem->sq_start;
+		resp.rq_start = mem->rq_start;
+	}
+	if (has_rq(args)) {
 		resp.rq = (struct scalefabric_region){mem->queues,
 						      mem->queues_len, mem->rq};
 		resp.rq_doorbell = (struct scalefabric_region){
@@ -165,6 +199,7 @@ static void fill_init(struct rnic_qp_init *init, const struct qp_args *args,
 		.send_cqn = args->send_cqn,
 		.recv_cqn = args->recv_cqn,
 		.srqn = args->srqn,
+		.xrcd = args->xrcd,
 		.sq_sig_all = args->sq_sig_all,
 		.inline_recv = !!(driver->flags & SCALEFABRIC_QP_INLINE_RECV),
 		.sq_log_depth = driver->sq_log_depth,
@@ -176,13 +211,28 @@ static void fill_init(struct rnic_qp_init *init, const struct qp_args *args,
 	};
 }
 
-static int create_qp(struct uverbs_cmd *c, struct qp_args *args, uint32_t *qpn)
+/* What a QP of the type is not made of is left out, as the kernel does. */
+static void leave_out(struct qp_args *args)
+{
+	if (is_target(args)) {
+		args->pdn = args->send_cqn = args->recv_cqn = args->srqn = 0;
+		args->sq_sig_all = false;
+		return;
+	}
+	args->xrcd = 0;
+	if (args->type == IB_UVERBS_QPT_XRC_INI)
+		args->recv_cqn = args->srqn = 0;
+}
+
+static int create_qp(struct uverbs_cmd *c, struct qp_args *args,
+		     struct qp_name *name)
 {
 	struct scalefabric_create_qp_req driver;
 	struct sfnic_req req = {};
 	struct sfnic_rsp rsp;
 	int err;
 
+	leave_out(args);
 	err = check_type(args->type);
 	if (!err)
 		err = check_cap(&args->cap);
@@ -199,8 +249,9 @@ static int create_qp(struct uverbs_cmd *c, struct qp_args *args, uint32_t *qpn)
 	err = uverbs_call(c, SFNIC_CREATE_QP, &req, &rsp);
 	if (err)
 		return err;
-	*qpn = rsp.id;
-	return put_create_resp(c, &rsp, args->srqn);
+	name->qpn = rsp.id;
+	name->handle = rsp.qp.mem.handle;
+	return put_create_resp(c, &rsp, args);
 }
 
 /* ---- create: with an indirection table ------------------------------- */
@@ -232,7 +283,7 @@ _Static_assert(sizeof(((struct scalefabric_create_hash_qp_req *)0)->rx_key) ==
 
 /* It only receives, by the work queues of the table. */
 static int create_hash_qp(struct uverbs_cmd *c, const struct qp_args *args,
-			  uint32_t table, uint32_t *qpn)
+			  uint32_t table, struct qp_name *name)
 {
 	struct sfnic_req req = {};
 	struct sfnic_rsp rsp;
@@ -258,17 +309,18 @@ static int create_hash_qp(struct uverbs_cmd *c, const struct qp_args *args,
 	req.qp.rq_log_stride = SF_RQ_LOG_MIN;
 	err = uverbs_call(c, SFNIC_CREATE_QP, &req, &rsp);
 	if (!err)
-		*qpn = rsp.id;
+		name->qpn = name->handle = rsp.id;
 	return err;
 }
 
 /* ---- create: the three commands ---------------------------------------- */
 
 static void fill_create_resp(struct ib_uverbs_create_qp_resp *resp,
-			     const struct rnic_qp_cap *cap, uint32_t qpn)
+			     const struct rnic_qp_cap *cap,
+			     const struct qp_name *name)
 {
-	resp->qp_handle = qpn;
-	resp->qpn = qpn;
+	resp->qp_handle = name->handle;
+	resp->qpn = name->qpn;
 	resp->max_send_wr = cap->max_send_wr;
 	resp->max_recv_wr = cap->max_recv_wr;
 	resp->max_send_sge = cap->max_send_sge;
@@ -282,6 +334,7 @@ static void fill_create_resp(struct ib_uverbs_create_qp_resp *resp,
 		.user_handle = (req).user_handle,               \
 		.type = (req).qp_type,                          \
 		.pdn = (req).pd_handle,                         \
+		.xrcd = (req).pd_handle,                        \
 		.send_cqn = (req).send_cq_handle,               \
 		.recv_cqn = (req).recv_cq_handle,               \
 		.srqn = (req).is_srq ? (req).srq_handle : 0,    \
@@ -296,17 +349,17 @@ int uverbs_create_qp(struct uverbs_cmd *c)
 	struct ib_uverbs_create_qp_resp resp = {};
 	struct ib_uverbs_create_qp req;
 	struct qp_args args;
-	uint32_t qpn;
+	struct qp_name name;
 	int err;
 
 	err = uverbs_request(c, &req, sizeof(req));
 	if (err)
 		return err;
 	args = TAKE_CREATE_REQ(args, req);
-	err = create_qp(c, &args, &qpn);
+	err = create_qp(c, &args, &name);
 	if (err)
 		return err;
-	fill_create_resp(&resp, &args.cap, qpn);
+	fill_create_resp(&resp, &args.cap, &name);
 	return uverbs_respond(c, &resp, sizeof(resp));
 }
 
@@ -315,7 +368,7 @@ int uverbs_ex_create_qp(struct uverbs_cmd *c)
 	struct ib_uverbs_ex_create_qp_resp resp = {};
 	struct ib_uverbs_ex_create_qp req;
 	struct qp_args args;
-	uint32_t qpn;
+	struct qp_name name;
 	int err;
 
 	err = uverbs_request(c, &req, sizeof(req));
@@ -327,12 +380,12 @@ int uverbs_ex_create_qp(struct uverbs_cmd *c)
 		return EOPNOTSUPP;
 	args = TAKE_CREATE_REQ(args, req);
 	if (req.comp_mask & IB_UVERBS_CREATE_QP_MASK_IND_TABLE)
-		err = create_hash_qp(c, &args, req.rwq_ind_tbl_handle, &qpn);
+		err = create_hash_qp(c, &args, req.rwq_ind_tbl_handle, &name);
 	else
-		err = create_qp(c, &args, &qpn);
+		err = create_qp(c, &args, &name);
 	if (err)
 		return err;
-	fill_create_resp(&resp.base, &args.cap, qpn);
+	fill_create_resp(&resp.base, &args.cap, &name);
 	resp.response_length = uverbs_response_length(c, sizeof(resp));
 	return uverbs_respond(c, &resp, sizeof(resp));
 }
@@ -353,22 +406,28 @@ static int check_create_attrs(const struct uverbs_buf *a)
 		return EINVAL;
 	if (flags & ~(uint64_t)IB_UVERBS_QP_CREATE_SQ_SIG_ALL)
 		return EOPNOTSUPP;
-	if (a[UVERBS_ATTR_CREATE_QP_XRCD_HANDLE].present ||
-	    a[UVERBS_ATTR_CREATE_QP_SOURCE_QPN].present)
+	if (a[UVERBS_ATTR_CREATE_QP_SOURCE_QPN].present)
 		return EOPNOTSUPP;
 	return 0;
 }
 
-static int check_create_objects(const struct uverbs_buf *a)
+static int check_create_objects(const struct uverbs_buf *a, uint64_t type)
 {
-	if (!a[UVERBS_ATTR_CREATE_QP_PD_HANDLE].present)
+	bool xrcd = a[UVERBS_ATTR_CREATE_QP_XRCD_HANDLE].present;
+
+	if (type == IB_UVERBS_QPT_XRC_TGT)
+		return xrcd ? 0 : EINVAL;
+	if (xrcd || !a[UVERBS_ATTR_CREATE_QP_PD_HANDLE].present)
 		return EINVAL;
 	if (a[UVERBS_ATTR_CREATE_QP_IND_TABLE_HANDLE].present)
 		return 0;
-	if (!a[UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE].present ||
-	    !a[UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE].present)
+	if (!a[UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE].present)
 		return EINVAL;
-	return 0;
+	return type != IB_UVERBS_QPT_XRC_INI &&
+			       !a[UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE]
+					.present ?
+		       EINVAL :
+		       0;
 }
 
 _Static_assert(sizeof(struct ib_uverbs_qp_cap) == sizeof(struct rnic_qp_cap) &&
@@ -391,20 +450,21 @@ int uverbs_ioctl_create_qp(struct uverbs_cmd *c)
 		.user_handle = a[UVERBS_ATTR_CREATE_QP_USER_HANDLE].value,
 		.type = a[UVERBS_ATTR_CREATE_QP_TYPE].value,
 		.pdn = a[UVERBS_ATTR_CREATE_QP_PD_HANDLE].value,
+		.xrcd = a[UVERBS_ATTR_CREATE_QP_XRCD_HANDLE].value,
 		.send_cqn = a[UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE].value,
 		.recv_cqn = a[UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE].value,
 		.srqn = a[UVERBS_ATTR_CREATE_QP_SRQ_HANDLE].value,
 		.sq_sig_all = a[UVERBS_ATTR_CREATE_QP_FLAGS].value &
 			      IB_UVERBS_QP_CREATE_SQ_SIG_ALL,
 	};
-	uint32_t qpn;
+	struct qp_name name;
 	int err;
 
 	err = check_create_attrs(a);
 	if (!err)
 		err = check_type(args.type);
 	if (!err)
-		err = check_create_objects(a);
+		err = check_create_objects(a, args.type);
 	if (!err)
 		err = uverbs_get(&a[UVERBS_ATTR_CREATE_QP_CAP], &args.cap,
 				 sizeof(args.cap));
@@ -413,18 +473,18 @@ int uverbs_ioctl_create_qp(struct uverbs_cmd *c)
 	if (a[UVERBS_ATTR_CREATE_QP_IND_TABLE_HANDLE].present)
 		err = create_hash_qp(
 			c, &args,
-			a[UVERBS_ATTR_CREATE_QP_IND_TABLE_HANDLE].value, &qpn);
+			a[UVERBS_ATTR_CREATE_QP_IND_TABLE_HANDLE].value, &name);
 	else
-		err = create_qp(c, &args, &qpn);
+		err = create_qp(c, &args, &name);
 	if (err)
 		return err;
-	c->result = qpn;
+	c->result = name.handle;
 	err = uverbs_put(&a[UVERBS_ATTR_CREATE_QP_RESP_CAP], &args.cap,
 			 sizeof(args.cap));
 	if (err)
 		return err;
-	return uverbs_put(&a[UVERBS_ATTR_CREATE_QP_RESP_QP_NUM], &qpn,
-			  sizeof(qpn));
+	return uverbs_put(&a[UVERBS_ATTR_CREATE_QP_RESP_QP_NUM], &name.qpn,
+			  sizeof(name.qpn));
 }
 
 /* ---- destroy --------------------------------------------------------- */

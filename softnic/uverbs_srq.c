@@ -8,6 +8,8 @@ struct srq_args {
 	uint64_t user_handle;
 	uint64_t type; /* enum ib_uverbs_srq_type */
 	uint32_t pdn;
+	uint32_t xrcd; /* XRC only, as cqn */
+	uint32_t cqn;
 	uint32_t max_wr; /* asked for, then granted */
 	uint32_t max_sge;
 };
@@ -17,8 +19,13 @@ static int check_args(const struct srq_args *args)
 {
 	switch (args->type) {
 	case IB_UVERBS_SRQT_BASIC:
+		if (args->xrcd || args->cqn)
+			return EINVAL;
 		break;
 	case IB_UVERBS_SRQT_XRC:
+		if (!args->xrcd || !args->cqn)
+			return EINVAL;
+		break;
 	case IB_UVERBS_SRQT_TM:
 		return EOPNOTSUPP;
 	default:
@@ -80,6 +87,8 @@ static int create_srq(struct uverbs_cmd *c, struct srq_args *args,
 		return err;
 
 	req.srq.pdn = args->pdn;
+	req.srq.xrcd = args->xrcd;
+	req.srq.cqn = args->cqn;
 	req.srq.log_depth = driver.log_depth;
 	req.srq.log_stride = driver.log_stride;
 	req.srq.user_handle = args->user_handle;
@@ -118,6 +127,34 @@ int uverbs_create_srq(struct uverbs_cmd *c)
 	return uverbs_respond(c, &resp, sizeof(resp));
 }
 
+int uverbs_create_xsrq(struct uverbs_cmd *c)
+{
+	struct ib_uverbs_create_srq_resp resp = {};
+	struct ib_uverbs_create_xsrq req;
+	struct srq_args args = {};
+	int err;
+
+	err = uverbs_request(c, &req, sizeof(req));
+	if (err)
+		return err;
+	args.type = req.srq_type;
+	args.user_handle = req.user_handle;
+	args.pdn = req.pd_handle;
+	args.max_wr = req.max_wr;
+	args.max_sge = req.max_sge;
+	if (req.srq_type == IB_UVERBS_SRQT_XRC) {
+		args.xrcd = req.xrcd_handle;
+		args.cqn = req.cq_handle;
+	}
+	err = create_srq(c, &args, &resp.srq_handle);
+	if (err)
+		return err;
+	resp.srqn = resp.srq_handle;
+	resp.max_wr = args.max_wr;
+	resp.max_sge = args.max_sge;
+	return uverbs_respond(c, &resp, sizeof(resp));
+}
+
 int uverbs_ioctl_create_srq(struct uverbs_cmd *c)
 {
 	struct uverbs_buf *a = c->attr;
@@ -125,6 +162,8 @@ int uverbs_ioctl_create_srq(struct uverbs_cmd *c)
 		.user_handle = a[UVERBS_ATTR_CREATE_SRQ_USER_HANDLE].value,
 		.type = a[UVERBS_ATTR_CREATE_SRQ_TYPE].value,
 		.pdn = a[UVERBS_ATTR_CREATE_SRQ_PD_HANDLE].value,
+		.xrcd = a[UVERBS_ATTR_CREATE_SRQ_XRCD_HANDLE].value,
+		.cqn = a[UVERBS_ATTR_CREATE_SRQ_CQ_HANDLE].value,
 		.max_wr = a[UVERBS_ATTR_CREATE_SRQ_MAX_WR].value,
 		.max_sge = a[UVERBS_ATTR_CREATE_SRQ_MAX_SGE].value,
 	};

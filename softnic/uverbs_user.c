@@ -181,16 +181,22 @@ int uverbs_probe(const struct uverbs_cmd *c)
 	return err;
 }
 
-int uverbs_call(const struct uverbs_cmd *c, uint32_t op, struct sfnic_req *req,
-		struct sfnic_rsp *rsp)
+int uverbs_call_fd(const struct uverbs_cmd *c, uint32_t op,
+		   struct sfnic_req *req, int fd, struct sfnic_rsp *rsp)
 {
 	int err;
 
 	req->op = op;
 	req->ctx = c->ctx;
 	memset(rsp, 0, sizeof(*rsp));
-	err = c->ops->call(req, -1, rsp, NULL);
+	err = c->ops->call(req, fd, rsp, NULL);
 	return err ? err : rsp->err;
+}
+
+int uverbs_call(const struct uverbs_cmd *c, uint32_t op, struct sfnic_req *req,
+		struct sfnic_rsp *rsp)
+{
+	return uverbs_call_fd(c, op, req, -1, rsp);
 }
 
 int uverbs_call_id(const struct uverbs_cmd *c, uint32_t op, uint32_t id,

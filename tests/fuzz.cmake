@@ -36,11 +36,12 @@ sf_fuzz_target(fuzz_uverbs SOURCES
   softnic/uverbs.c softnic/uverbs_ah.c softnic/uverbs_cq.c softnic/uverbs_device.c
   softnic/uverbs_flow.c softnic/uverbs_wq.c
   softnic/uverbs_ioctl.c softnic/uverbs_mr.c softnic/uverbs_qp.c
-  softnic/uverbs_qp_attr.c softnic/uverbs_srq.c softnic/uverbs_user.c)
+  softnic/uverbs_qp_attr.c softnic/uverbs_srq.c softnic/uverbs_user.c
+  softnic/uverbs_xrc.c)
 sf_fuzz_target(fuzz_queues SOURCES
   rnic/core.c rnic/cq.c rnic/datagram.c rnic/flow.c rnic/frame.c
   rnic/link_direct.c rnic/memory.c rnic/qp.c
-  rnic/requester.c rnic/responder.c rnic/srq.c)
+  rnic/requester.c rnic/responder.c rnic/srq.c rnic/xrc.c)
 sf_fuzz_target(fuzz_frame SOURCES rnic/frame.c)
 sf_fuzz_target(fuzz_cm SOURCES rnic/cm.c rnic/cm_msg.c)
 sf_fuzz_target(fuzz_ucma SOURCES

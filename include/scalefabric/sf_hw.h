@@ -287,6 +287,7 @@ enum sf_cqe_flags {
 		1 << 3, /* the payload is in data[], not in the buffer */
 	SF_CQE_SOLICITED = 1 << 4,
 	SF_CQE_CHECKSUMS_OK = 1 << 5, /* raw: those of IPv4 and TCP or UDP */
+	SF_CQE_XRC = 1 << 6,	      /* the receive was of SRQ srqn */
 };
 
 #define SF_CQE_INLINE_MAX 16
@@ -309,7 +310,7 @@ struct sf_cqe {
 	sf_u16 pkey_index;
 	sf_u8 sl;
 	sf_u8 path_bits;
-	sf_u16 reserved;
+	sf_u16 srqn; /* receives of XRC */
 	sf_u64 word; /* stored last */
 };
 
@@ -324,6 +325,7 @@ SF_ASSERT_AT(struct sf_cqe, slid, 0x30);
 SF_ASSERT_AT(struct sf_cqe, pkey_index, 0x32);
 SF_ASSERT_AT(struct sf_cqe, sl, 0x34);
 SF_ASSERT_AT(struct sf_cqe, path_bits, 0x35);
+SF_ASSERT_AT(struct sf_cqe, srqn, 0x36);
 SF_ASSERT_AT(struct sf_cqe, word, 0x38);
 
 SF_INLINE sf_u64 sf_cqe_word(sf_u32 opcode, sf_u32 status, sf_u32 flags,

@@ -140,7 +140,11 @@ struct scalefabric_create_qp_req {
 	__u32 flags;
 	__u8 sq_log_depth;
 	__u8 sq_log_stride; /* SF_SLOT_LOG_MIN..MAX */
-	__u8 rq_log_depth;  /* both rq fields 0: no receive queue (SRQ) */
+	/*
+	 * Both rq fields 0: no receive queue (SRQ, XRC sender).  All four 0: an
+	 * XRC target, for which the answer is a number and no region.
+	 */
+	__u8 rq_log_depth;
 	__u8 rq_log_stride; /* SF_RQ_LOG_MIN..MAX */
 };
 

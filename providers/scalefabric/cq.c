@@ -128,16 +128,22 @@ static int sf_build_cq(struct sf_context *ctx, struct sf_cq *cq,
 	err = sf_lock_init(&cq->lock, !sf_cq_is_single_threaded(attr));
 	if (err)
 		return err;
-	err = sf_qp_table_init(&cq->qps, 1U << cq->log_depth);
+	/* A CQ of few entries serves few QPs. */
+	err = sf_cq_table_init(&cq->qps, 1U << cq->log_depth);
 	if (err)
 		goto err_lock;
+	err = sf_cq_table_init(&cq->srqs, 1);
+	if (err)
+		goto err_qps;
 	err = sf_cmd_create_cq(ctx, cq, attr);
 	if (err)
-		goto err_table;
+		goto err_srqs;
 	return 0;
 
-err_table:
-	sf_qp_table_destroy(&cq->qps);
+err_srqs:
+	sf_cq_table_destroy(&cq->srqs);
+err_qps:
+	sf_cq_table_destroy(&cq->qps);
 err_lock:
 	sf_lock_destroy(&cq->lock);
 	return err;
@@ -272,7 +278,8 @@ int sf_destroy_cq(struct ibv_cq *ibcq)
 		return err;
 
 	sf_unmap_cq(ctx, cq);
-	sf_qp_table_destroy(&cq->qps);
+	sf_cq_table_destroy(&cq->srqs);
+	sf_cq_table_destroy(&cq->qps);
 	sf_lock_destroy(&cq->lock);
 	sf_domain_leave(cq->domain);
 	free(cq);

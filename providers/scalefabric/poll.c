@@ -97,13 +97,27 @@ static inline bool sf_cqe_is_recv(uint64_t word)
 	return sf_cqe_opcode(word) & SF_CQE_RECV;
 }
 
+/* A target's receive is its SRQ's: the target may be another process's. */
+static bool sf_xrc_claim(struct sf_cq *cq, const struct sf_cqe *cqe,
+			 uint64_t word, uint64_t *wr_id)
+{
+	struct sf_cq_link *link;
+
+	if (!(sf_cqe_flags(word) & SF_CQE_XRC))
+		return false;
+	link = sf_cq_find(&cq->srqs, cqe->srqn);
+	return link && sf_srq_retire(link->srq, cqe->wr, wr_id);
+}
+
 static inline bool sf_cqe_claim(struct sf_cq *cq, const struct sf_cqe *cqe,
 				uint64_t word, uint64_t *wr_id)
 {
-	struct sf_qp *qp = sf_qp_table_find(&cq->qps, cqe->qpn);
+	struct sf_cq_link *link = sf_cq_find(&cq->qps, cqe->qpn);
+	struct sf_qp *qp;
 
-	if (unlikely(!qp))
-		return false;
+	if (unlikely(!link))
+		return sf_xrc_claim(cq, cqe, word, wr_id);
+	qp = link->qp;
 	if (sf_cqe_is_recv(word) && qp->srq)
 		return sf_srq_retire(qp->srq, cqe->wr, wr_id);
 	if (sf_cqe_is_recv(word))

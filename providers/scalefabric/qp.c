@@ -11,11 +11,26 @@
 
 #define SF_QP_SUPPORTED_MASK                                     \
 	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | \
-	 IBV_QP_INIT_ATTR_CREATE_FLAGS)
+	 IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_XRCD)
 
 /* ------------------------------------------------------------------------
  * Is it possible?  Nothing is allocated before these have said yes.
  */
+
+static bool sf_type_supported(enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_RC:
+	case IBV_QPT_UC:
+	case IBV_QPT_UD:
+	case IBV_QPT_RAW_PACKET:
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+		return true;
+	default:
+		return false;
+	}
+}
 
 static int sf_check_qp_attr(const struct ibv_qp_init_attr_ex *attr)
 {
@@ -24,18 +39,20 @@ static int sf_check_qp_attr(const struct ibv_qp_init_attr_ex *attr)
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
 	    attr->create_flags)
 		return EOPNOTSUPP;
-	if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC &&
-	    attr->qp_type != IBV_QPT_UD &&
-	    attr->qp_type != IBV_QPT_RAW_PACKET)
+	if (!sf_type_supported(attr->qp_type))
 		return EOPNOTSUPP;
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
 	    !sf_send_ops_supported(attr->qp_type, attr->send_ops_flags))
 		return EOPNOTSUPP;
+	if (attr->qp_type == IBV_QPT_XRC_RECV)
+		return attr->comp_mask & IBV_QP_INIT_ATTR_XRCD && attr->xrcd ?
+			       0 :
+			       EINVAL;
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd)
 		return EINVAL;
-	if (!attr->send_cq || !attr->recv_cq)
+	if (!attr->send_cq)
 		return EINVAL;
-	return 0;
+	return attr->recv_cq || attr->qp_type == IBV_QPT_XRC_SEND ? 0 : EINVAL;
 }
 
 static int sf_check_qp_cap(const struct sf_context *ctx,
@@ -184,10 +201,10 @@ static int sf_map_qp(struct sf_context *ctx, struct sf_qp *qp,
 	if (!err)
 		err = sf_map_region(ctx, &resp->sq_doorbell, cell,
 				    &qp->sq_doorbell_view);
-	if (!err && !qp->srq)
+	if (!err && qp->rq.log_stride)
 		err = sf_map_region(ctx, &resp->rq, sf_rq_size(&qp->rq),
 				    &qp->rq_view);
-	if (!err && !qp->srq)
+	if (!err && qp->rq.log_stride)
 		err = sf_map_region(ctx, &resp->rq_doorbell, cell,
 				    &qp->rq_doorbell_view);
 	if (err)
@@ -253,7 +270,7 @@ static void sf_start_queues(struct sf_qp *qp,
 	sf_init_notify(&qp->sq.notify, qp->vqp.qp.handle,
 		       IB_USER_VERBS_CMD_POST_SEND,
 		       sizeof(struct ib_uverbs_send_wr));
-	if (!qp->srq)
+	if (qp->rq.log_stride)
 		sf_start_rq(qp, qp->vqp.qp.handle, resp->rq_start);
 }
 
@@ -271,7 +288,7 @@ static void sf_fill_create_req(const struct sf_qp *qp, bool datagram,
 	 * An SRQ's descriptor may be another's before its CQE is polled; a
 	 * datagram comes with its GRH, and a frame is longer.
 	 */
-	if (!qp->srq && !datagram)
+	if (qp->rq.log_stride && !datagram)
 		req->flags = SCALEFABRIC_QP_INLINE_RECV;
 	req->sq_log_depth = qp->sq.log_depth;
 	req->sq_log_stride = qp->sq.log_stride;
@@ -344,7 +361,7 @@ static struct sf_qp *sf_new_qp(struct sf_context *ctx,
 		return NULL;
 	qp->cap = attr->cap;
 	sf_shape_sq(ctx, &qp->sq, &qp->cap);
-	if (attr->srq)
+	if (attr->srq || attr->qp_type == IBV_QPT_XRC_SEND)
 		sf_shape_no_rq(&qp->cap);
 	else
 		sf_shape_rq(&qp->rq, &qp->cap);
@@ -355,6 +372,38 @@ static struct sf_qp *sf_new_qp(struct sf_context *ctx,
 	qp->sq_notify = ctx->sq_notify;
 	qp->rq_notify = ctx->rq_notify;
 	return qp;
+}
+
+/* Nothing of it is here: the domain and the device have it all. */
+static struct ibv_qp *sf_create_target(struct ibv_context *context,
+				       struct ibv_qp_init_attr_ex *attr)
+{
+	struct ibv_qp_init_attr_ex core_attr = {
+		.qp_context = attr->qp_context,
+		.qp_type = IBV_QPT_XRC_RECV,
+		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
+		.xrcd = attr->xrcd,
+	};
+	struct sf_create_qp_resp resp = {};
+	struct sf_create_qp cmd = {};
+	struct sf_qp *qp;
+	int err;
+
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return NULL;
+	cmd.drv_payload.sq.fd = -1;
+	cmd.drv_payload.line.fd = -1;
+	cmd.drv_payload.rq.fd = -1;
+	err = ibv_cmd_create_qp_ex(context, &qp->vqp, &core_attr, &cmd.ibv_cmd,
+				   sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	if (err) {
+		free(qp);
+		errno = err;
+		return NULL;
+	}
+	attr->cap = core_attr.cap;
+	return &qp->vqp.qp;
 }
 
 struct ibv_qp *sf_create_qp_ex(struct ibv_context *context,
@@ -368,8 +417,12 @@ struct ibv_qp *sf_create_qp_ex(struct ibv_context *context,
 	    (IBV_QP_INIT_ATTR_RX_HASH | IBV_QP_INIT_ATTR_IND_TABLE))
 		return sf_create_hash_qp(ctx, attr);
 	err = sf_check_qp_attr(attr);
+	if (!err && attr->qp_type == IBV_QPT_XRC_RECV)
+		return sf_create_target(context, attr);
 	if (!err)
-		err = sf_check_qp_cap(ctx, &attr->cap, attr->srq);
+		err = sf_check_qp_cap(ctx, &attr->cap,
+				      attr->srq || attr->qp_type ==
+							   IBV_QPT_XRC_SEND);
 	if (err)
 		goto err_check;
 
@@ -475,7 +528,8 @@ int sf_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask)
 {
 	if (to_sf_qp(ibqp)->hashes)
 		return EOPNOTSUPP; /* it is ready all its life */
-	if ((attr_mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET)
+	if ((attr_mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET &&
+	    !sf_is_target(to_sf_qp(ibqp)))
 		return sf_reset_qp(to_sf_qp(ibqp), attr, attr_mask);
 	return sf_cmd_modify_qp(ibqp, attr, attr_mask);
 }
@@ -490,6 +544,10 @@ int sf_destroy_qp(struct ibv_qp *ibqp)
 	err = ibv_cmd_destroy_qp(ibqp);
 	if (err)
 		return err;
+	if (sf_is_target(qp)) {
+		free(qp);
+		return 0;
+	}
 
 	sf_qp_detach(qp);
 	sf_unmap_qp(ctx, qp);

@@ -98,20 +98,24 @@ struct sf_lock {
 };
 
 struct sf_qp;
+struct sf_srq;
 
-/* A QP's place in the table of a CQ. */
+/* The place of a QP, or of an XRC SRQ, in a table of a CQ. */
 struct sf_cq_link {
 	struct sf_cq_link *next;
-	struct sf_qp *qp;
-	uint32_t qpn;
+	union {
+		struct sf_qp *qp;
+		struct sf_srq *srq;
+	};
+	uint32_t number;
 };
 
 /*
- * The QPs that complete into a CQ, by number.  A CQE finds its QP here, under
- * the CQ's own lock: a QP that left the table is not touched by a poller, and a
- * CQE that it left behind finds nothing.
+ * What completes into a CQ, by number: one table of QPs, and one of XRC SRQs.
+ * A CQE finds its QP here, under the CQ's own lock: a QP that left the table is
+ * not touched by a poller, and a CQE that it left behind finds nothing.
  */
-struct sf_qp_table {
+struct sf_cq_table {
 	struct sf_cq_link **buckets;
 	uint32_t mask;
 };
@@ -132,7 +136,8 @@ struct sf_cq {
 	const struct sf_cqe *cur;
 	uint64_t cur_word;
 
-	struct sf_qp_table qps;
+	struct sf_cq_table qps;
+	struct sf_cq_table srqs;
 	struct sf_view ring_view;
 	struct sf_view ctrl_view;
 	struct sf_view doorbell_view;
@@ -214,6 +219,7 @@ struct sf_srq {
 	struct sf_mem wr_ids_mem;
 	uint64_t *doorbell;
 	struct sf_notify notify;
+	struct sf_cq_link link; /* XRC: in vsrq.cq */
 	struct sf_view ring_view;
 	struct sf_view doorbell_view;
 };
@@ -284,6 +290,12 @@ static inline struct sf_ah *to_sf_ah(struct ibv_ah *ah)
 	return container_of(ah, struct sf_ah, ibv_ah);
 }
 
+/* It sends nothing, and what it receives is the business of SRQs. */
+static inline bool sf_is_target(const struct sf_qp *qp)
+{
+	return qp->vqp.qp.qp_type == IBV_QPT_XRC_RECV;
+}
+
 static inline struct sf_srq *to_sf_srq(struct ibv_srq *srq)
 {
 	return container_of(srq, struct sf_srq, vsrq.srq);
@@ -324,6 +336,19 @@ static inline uint8_t sf_log2_up(uint32_t value)
 static inline bool sf_outstanding(uint64_t index, uint64_t tail, uint64_t head)
 {
 	return index - tail < head - tail;
+}
+
+/* Caller holds the CQ's lock. */
+static inline struct sf_cq_link *sf_cq_find(const struct sf_cq_table *table,
+					    uint32_t number)
+{
+	struct sf_cq_link *link;
+
+	link = __atomic_load_n(&table->buckets[number & table->mask],
+			       __ATOMIC_ACQUIRE);
+	while (link && link->number != number)
+		link = link->next;
+	return link;
 }
 
 /* layout.c */
@@ -395,16 +420,18 @@ struct ibv_srq *sf_create_srq_ex(struct ibv_context *context,
 int sf_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr,
 		  int attr_mask);
 int sf_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr);
+int sf_get_srq_num(struct ibv_srq *srq, uint32_t *srq_num);
 int sf_destroy_srq(struct ibv_srq *srq);
 int sf_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 		     struct ibv_recv_wr **bad_wr);
 /* The receive is done: @cookie is free again.  False: there is none such. */
 bool sf_srq_retire(struct sf_srq *srq, uint32_t cookie, uint64_t *wr_id);
 
-/* qp_table.c */
-int sf_qp_table_init(struct sf_qp_table *table, uint32_t cq_depth);
-void sf_qp_table_destroy(struct sf_qp_table *table);
-struct sf_qp *sf_qp_table_find(const struct sf_qp_table *table, uint32_t qpn);
+/* cq_table.c */
+int sf_cq_table_init(struct sf_cq_table *table, uint32_t max);
+void sf_cq_table_destroy(struct sf_cq_table *table);
+void sf_srq_attach(struct sf_srq *srq);
+void sf_srq_detach(struct sf_srq *srq);
 void sf_qp_attach(struct sf_qp *qp);
 void sf_qp_detach(struct sf_qp *qp);
 void sf_lock_cqs(struct ibv_qp *qp);
@@ -453,6 +480,13 @@ int sf_attach_counters_point_flow(struct ibv_counters *counters,
 				  struct ibv_flow *flow);
 int sf_read_counters(struct ibv_counters *counters, uint64_t *values,
 		     uint32_t n, uint32_t flags);
+
+/* xrc.c */
+struct ibv_xrcd *sf_open_xrcd(struct ibv_context *context,
+			      struct ibv_xrcd_init_attr *attr);
+int sf_close_xrcd(struct ibv_xrcd *xrcd);
+struct ibv_qp *sf_open_qp(struct ibv_context *context,
+			  struct ibv_qp_open_attr *attr);
 
 /* wr_ex.c */
 bool sf_send_ops_supported(enum ibv_qp_type type, uint64_t send_ops_flags);

@@ -7,20 +7,32 @@
 
 #include "wqe.h"
 
-#define SF_SRQ_SUPPORTED_MASK (IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD)
+#define SF_SRQ_SUPPORTED_MASK                            \
+	(IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | \
+	 IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ)
 
 /* ------------------------------------------------------------------------
  * Create
  */
+
+static enum ibv_srq_type sf_srq_type(const struct ibv_srq_init_attr_ex *attr)
+{
+	return attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? attr->srq_type :
+							  IBV_SRQT_BASIC;
+}
 
 static int sf_check_srq_attr(const struct sf_context *ctx,
 			     const struct ibv_srq_init_attr_ex *attr)
 {
 	if (!check_comp_mask(attr->comp_mask, SF_SRQ_SUPPORTED_MASK))
 		return EOPNOTSUPP;
-	if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) &&
-	    attr->srq_type != IBV_SRQT_BASIC)
+	if (sf_srq_type(attr) != IBV_SRQT_BASIC &&
+	    sf_srq_type(attr) != IBV_SRQT_XRC)
 		return EOPNOTSUPP;
+	if (sf_srq_type(attr) == IBV_SRQT_XRC &&
+	    (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) || !attr->xrcd ||
+	     !(attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ) || !attr->cq))
+		return EINVAL;
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd)
 		return EINVAL;
 	if (!attr->attr.max_wr ||
@@ -155,6 +167,8 @@ struct ibv_srq *sf_create_srq_ex(struct ibv_context *context,
 
 	sf_domain_join(attr->pd);
 	srq->domain = attr->pd;
+	if (srq->vsrq.srq_type == IBV_SRQT_XRC)
+		sf_srq_attach(srq);
 	attr->attr.max_wr = 1U << srq->log_depth;
 	attr->attr.max_sge = srq->max_sge;
 	return &srq->vsrq.srq;
@@ -202,6 +216,17 @@ int sf_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 	return ibv_cmd_query_srq(srq, attr, &cmd, sizeof(cmd));
 }
 
+/* As work requests of XRC name it. */
+int sf_get_srq_num(struct ibv_srq *ibsrq, uint32_t *srq_num)
+{
+	const struct sf_srq *srq = to_sf_srq(ibsrq);
+
+	if (srq->vsrq.srq_type != IBV_SRQT_XRC)
+		return EOPNOTSUPP;
+	*srq_num = srq->vsrq.srq_num;
+	return 0;
+}
+
 int sf_destroy_srq(struct ibv_srq *ibsrq)
 {
 	struct sf_context *ctx = to_sf_context(ibsrq->context);
@@ -213,6 +238,8 @@ int sf_destroy_srq(struct ibv_srq *ibsrq)
 	if (err)
 		return err;
 
+	if (srq->vsrq.srq_type == IBV_SRQT_XRC)
+		sf_srq_detach(srq);
 	sf_unmap_srq(ctx, srq);
 	sf_lock_destroy(&srq->lock);
 	sf_free_srq(srq);

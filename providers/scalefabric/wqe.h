@@ -52,6 +52,12 @@ static inline void sf_put_ud_address(struct sf_wqe *wqe, struct ibv_ah *ah,
 	wqe->rkey = remote_qkey;
 }
 
+/* Does each request say which SRQ it goes to? */
+static inline bool sf_names_srq(const struct sf_qp *qp)
+{
+	return qp->vqp.qp.qp_type == IBV_QPT_XRC_SEND;
+}
+
 static inline uint64_t sf_sq_mask(const struct sf_sq *sq)
 {
 	return (1ULL << sq->log_depth) - 1;

@@ -137,6 +137,8 @@ static int sf_build_wqe(struct sf_qp *qp, uint64_t index,
 	if (qp->vqp.qp.qp_type == IBV_QPT_UD)
 		sf_put_ud_address(wqe, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
 				  wr->wr.ud.remote_qkey);
+	if (sf_names_srq(qp))
+		wqe->xrc_srqn = wr->qp_type.xrc.remote_srqn;
 
 	shadow = &qp->sq.shadow[index & sf_sq_mask(&qp->sq)];
 	shadow->wr_id = wr->wr_id;
@@ -181,6 +183,10 @@ int sf_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 	uint64_t end;
 	int err;
 
+	if (unlikely(!sq->ring)) { /* a target */
+		*bad_wr = wr;
+		return EINVAL;
+	}
 	sf_lock(&sq->lock);
 	end = sq->head;
 	err = sf_build_chain(qp, wr, bad_wr, &end);
@@ -217,7 +223,7 @@ static void sf_put_recv(struct sf_rq *rq, uint64_t index,
 static int sf_build_recv(struct sf_qp *qp, uint64_t index,
 			 const struct ibv_recv_wr *wr)
 {
-	if (unlikely(qp->vqp.qp.state == IBV_QPS_RESET || qp->srq))
+	if (unlikely(qp->vqp.qp.state == IBV_QPS_RESET || !qp->rq.ring))
 		return EINVAL;
 	if (unlikely(wr->num_sge < 0 ||
 		     (uint32_t)wr->num_sge > qp->cap.max_recv_sge))

@@ -219,6 +219,14 @@ static void sf_wr_set_ud_addr(struct ibv_qp_ex *qpx, struct ibv_ah *ah,
 		sf_put_ud_address(s->wqe, ah, remote_qpn, remote_qkey);
 }
 
+static void sf_wr_set_xrc_srqn(struct ibv_qp_ex *qpx, uint32_t remote_srqn)
+{
+	struct sf_session *s = &to_sf_qp_ex(qpx)->session;
+
+	if (likely(!s->err))
+		s->wqe->xrc_srqn = remote_srqn;
+}
+
 /* ------------------------------------------------------------------------
  * Session.  Opened in the error case too: complete or abort will unlock.
  */
@@ -267,6 +275,8 @@ bool sf_send_ops_supported(enum ibv_qp_type type, uint64_t send_ops_flags)
 		return check_comp_mask(send_ops_flags, SF_UD_SEND_OPS);
 	case IBV_QPT_UC:
 		return check_comp_mask(send_ops_flags, SF_UC_SEND_OPS);
+	case IBV_QPT_XRC_RECV:
+		return !send_ops_flags;
 	default:
 		return check_comp_mask(send_ops_flags, SF_RC_SEND_OPS);
 	}
@@ -301,6 +311,8 @@ void sf_set_send_ops(struct sf_qp *qp, uint64_t send_ops_flags)
 	qpx->wr_set_inline_data_list = sf_wr_set_inline_data_list;
 	if (qp->vqp.qp.qp_type == IBV_QPT_UD)
 		qpx->wr_set_ud_addr = sf_wr_set_ud_addr;
+	if (sf_names_srq(qp))
+		qpx->wr_set_xrc_srqn = sf_wr_set_xrc_srqn;
 	qpx->wr_start = sf_wr_start;
 	qpx->wr_complete = sf_wr_complete;
 	qpx->wr_abort = sf_wr_abort;

@@ -348,7 +348,9 @@ void fx_close(struct fx *fx)
 	for (i = 0; i < 16; i++)
 		rnic_ctx_reap(fx->r, i);
 	rnic_count_objects(fx->r, ~0u, &n);
-	assert_int_equal(n.pds | n.mrs | n.ahs | n.cqs | n.srqs | n.qps | n.flows, 0);
+	assert_int_equal(n.pds | n.mrs | n.ahs | n.cqs | n.srqs | n.qps |
+				 n.flows | n.xrcds,
+			 0);
 	assert_int_equal(fx->helds, 0);
 	for (i = 0; i < fx->allocs; i++)
 		assert_int_equal(fx->alloc[i].test, 1);
@@ -445,8 +447,9 @@ void fx_cq_new(struct fx_cq *cq, struct rnic *r, uint32_t ctx, uint32_t dev,
 	cq->consumer = cq->mem.start;
 }
 
-void fx_srq_new(struct fx_srq *srq, struct fx *fx, uint32_t ctx, uint32_t dev,
-		uint32_t pdn, uint32_t log_depth)
+void fx_xsrq_new(struct fx_srq *srq, struct fx *fx, uint32_t ctx, uint32_t dev,
+		 uint32_t pdn, uint32_t log_depth, uint32_t xrcd,
+		 const struct fx_cq *cq)
 {
 	memset(srq, 0, sizeof(*srq));
 	srq->fx = fx;
@@ -457,12 +460,20 @@ void fx_srq_new(struct fx_srq *srq, struct fx *fx, uint32_t ctx, uint32_t dev,
 		.pdn = pdn,
 		.log_depth = log_depth,
 		.log_stride = 6,
+		.xrcd = xrcd,
+		.cqn = cq ? cq->cqn : 0,
 		.user_handle = SRQ_HANDLE(srq),
 	};
 	assert_int_equal(rnic_srq_create(srq->r, ctx, &srq->attr, &srq->srqn,
 					 &srq->mem),
 			 0);
 	srq->next = srq->mem.start;
+}
+
+void fx_srq_new(struct fx_srq *srq, struct fx *fx, uint32_t ctx, uint32_t dev,
+		uint32_t pdn, uint32_t log_depth)
+{
+	fx_xsrq_new(srq, fx, ctx, dev, pdn, log_depth, 0, NULL);
 }
 
 struct rnic_srq *fx_srq_state(const struct fx_srq *srq)
@@ -485,6 +496,28 @@ void fx_srq_recv(struct fx_srq *srq, uint32_t cookie, const struct fx_mr *mr,
 	srq->next++;
 	__atomic_store_n(&db->value, srq->next, __ATOMIC_RELEASE);
 	rnic_srq_ring(srq->r, srq->srqn);
+}
+
+static void create_qp(struct fx_end *e)
+{
+	assert_int_equal(
+		rnic_qp_create(e->r, e->ctx, &e->init, &e->qpn, &e->mem), 0);
+}
+
+void fx_target_new(struct fx_end *e, struct fx *fx, struct rnic *r,
+		   uint32_t ctx, uint32_t dev, uint32_t xrcd)
+{
+	memset(e, 0, sizeof(*e));
+	e->fx = fx;
+	e->r = r;
+	e->ctx = ctx;
+	e->init = (struct rnic_qp_init){
+		.dev = dev,
+		.type = RNIC_QPT_XRC_RECV,
+		.xrcd = xrcd,
+		.user_handle = END_HANDLE(e),
+	};
+	create_qp(e);
 }
 
 void fx_end_new(struct fx_end *e, struct fx *fx, struct rnic *r, uint32_t ctx,
@@ -513,7 +546,10 @@ void fx_end_new(struct fx_end *e, struct fx *fx, struct rnic *r, uint32_t ctx,
 		.cap = {16, 16, 4, 3, 64},
 		.user_handle = END_HANDLE(e),
 	};
-	assert_int_equal(rnic_qp_create(r, ctx, &e->init, &e->qpn, &e->mem), 0);
+	if (e->init.type == RNIC_QPT_XRC_SEND)
+		e->init.recv_cqn = e->init.rq_log_depth =
+			e->init.rq_log_stride = 0;
+	create_qp(e);
 	e->sq_next = e->mem.sq_start;
 	e->rq_next = e->mem.rq_start;
 }
@@ -610,8 +646,9 @@ void fx_connect(struct fx_end *e, const struct fx_end *peer, uint32_t state,
 
 	for (s = RNIC_INIT; s <= state; s++) {
 		mask = fx_attr(e, peer, s, o, psn, peer_psn, &attr);
-		assert_int_equal(
-			rnic_qp_modify(e->r, e->ctx, e->qpn, &attr, mask), 0);
+		assert_int_equal(rnic_qp_modify(e->r, e->ctx, e->mem.handle,
+						&attr, mask),
+				 0);
 	}
 }
 
@@ -619,7 +656,8 @@ int fx_modify(struct fx_end *e, uint32_t state)
 {
 	struct rnic_qp_attr attr = {.state = state};
 
-	return rnic_qp_modify(e->r, e->ctx, e->qpn, &attr, RNIC_QP_STATE);
+	return rnic_qp_modify(e->r, e->ctx, e->mem.handle, &attr,
+			      RNIC_QP_STATE);
 }
 
 void fx_pair(struct fx *fx, struct fx_end *a, struct fx_end *b,
@@ -687,6 +725,7 @@ uint64_t fx_post(struct fx_end *e, const struct fx_wr *wr)
 	wqe->remote_addr = wr->remote_addr;
 	wqe->rkey = wr->rkey;
 	wqe->imm = wr->imm;
+	wqe->xrc_srqn = wr->srqn;
 	for (i = 0; i < wr->len && wr->flags & SF_WQE_INLINE; i++) {
 		uint32_t at = sf_slot_data_offset(i, args);
 

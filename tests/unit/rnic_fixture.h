@@ -176,6 +176,10 @@ struct fx_srq {
 
 void fx_srq_new(struct fx_srq *srq, struct fx *fx, uint32_t ctx, uint32_t dev,
 		uint32_t pdn, uint32_t log_depth);
+/* One of XRC domain @xrcd, whose receives complete in @cq. */
+void fx_xsrq_new(struct fx_srq *srq, struct fx *fx, uint32_t ctx, uint32_t dev,
+		 uint32_t pdn, uint32_t log_depth, uint32_t xrcd,
+		 const struct fx_cq *cq);
 struct rnic_srq *fx_srq_state(const struct fx_srq *srq);
 /* Posts one receive of @len bytes at @off of @mr and rings. */
 void fx_srq_recv(struct fx_srq *srq, uint32_t cookie, const struct fx_mr *mr,
@@ -184,6 +188,9 @@ void fx_srq_recv(struct fx_srq *srq, uint32_t cookie, const struct fx_mr *mr,
 /* PD, CQs and a QP in RESET. */
 void fx_end_new(struct fx_end *e, struct fx *fx, struct rnic *r, uint32_t ctx,
 		uint32_t dev, const struct fx_opts *o);
+/* An XRC target in RESET; fx_send() and fx_recv() are not for it. */
+void fx_target_new(struct fx_end *e, struct fx *fx, struct rnic *r,
+		   uint32_t ctx, uint32_t dev, uint32_t xrcd);
 /* The attributes and mask that lead to @state on the way to @peer. */
 uint32_t fx_attr(const struct fx_end *e, const struct fx_end *peer,
 		 uint32_t state, const struct fx_opts *o, uint32_t psn,
@@ -208,7 +215,7 @@ uint32_t fx_state(const struct fx_end *e);
 struct fx_wr {
 	uint32_t opcode, flags;
 	uint64_t remote_addr;
-	uint32_t rkey, imm;
+	uint32_t rkey, imm, srqn;
 	uint64_t arg0, arg1;
 	uint32_t counter_id;
 	const void *data; /* inline */

@@ -178,18 +178,26 @@ int ibv_cmd_create_qp_ex(struct ibv_context *context, struct verbs_qp *qp,
 		&((struct sf_create_qp *)cmd)->drv_payload;
 	struct scalefabric_create_qp_resp *r =
 		&((struct sf_create_qp_resp *)resp)->drv_payload;
+	bool has_rq;
 
 	(void)cmd_size;
 	(void)resp_size;
 	kernel.created_qps++;
-	assert_int_equal(req->flags, attr->srq ||
-						     attr->qp_type ==
-							     IBV_QPT_UD ||
-						     attr->qp_type ==
-							     IBV_QPT_RAW_PACKET ?
-					     0 :
-					     SCALEFABRIC_QP_INLINE_RECV);
-	assert_int_equal(!req->rq_log_stride, !!attr->srq);
+	if (attr->qp_type == IBV_QPT_XRC_RECV) {
+		assert_int_equal(req->sq_log_stride | req->rq_log_stride, 0);
+		assert_int_equal(attr->comp_mask, IBV_QP_INIT_ATTR_XRCD);
+		qp->qp.qp_type = IBV_QPT_XRC_RECV;
+		qp->qp.context = context;
+		qp->qp.qp_num = kernel.qpn++;
+		return take_failure();
+	}
+	has_rq = !attr->srq && attr->qp_type != IBV_QPT_XRC_SEND;
+	assert_int_equal(req->flags,
+			 !has_rq || attr->qp_type == IBV_QPT_UD ||
+					 attr->qp_type == IBV_QPT_RAW_PACKET ?
+				 0 :
+				 SCALEFABRIC_QP_INLINE_RECV);
+	assert_int_equal(!!req->rq_log_stride, has_rq);
 	assert_int_equal(attr->cap.max_send_wr, 1U << req->sq_log_depth);
 	qp->qp.context = context;
 	qp->qp.pd = attr->pd;
@@ -203,7 +211,7 @@ int ibv_cmd_create_qp_ex(struct ibv_context *context, struct verbs_qp *qp,
 	r->sq = region((size_t)1 << (req->sq_log_depth + req->sq_log_stride));
 	r->line = region(sizeof(struct sf_send_line));
 	r->sq_doorbell = region(sizeof(struct sf_doorbell));
-	if (!attr->srq) {
+	if (has_rq) {
 		r->rq = region((size_t)1
 			       << (req->rq_log_depth + req->rq_log_stride));
 		r->rq_doorbell = doorbell();
@@ -291,6 +299,45 @@ int ibv_cmd_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid,
 	return take_failure();
 }
 
+int ibv_cmd_open_xrcd(struct ibv_context *context, struct verbs_xrcd *xrcd,
+		      int vxrcd_size, struct ibv_xrcd_init_attr *attr,
+		      struct ibv_open_xrcd *cmd, size_t cmd_size,
+		      struct ib_uverbs_open_xrcd_resp *resp, size_t resp_size)
+{
+	(void)attr;
+	(void)cmd;
+	(void)resp;
+	assert_int_equal(vxrcd_size, sizeof(*xrcd));
+	assert_int_equal(cmd_size, 24);
+	assert_int_equal(resp_size, 4);
+	xrcd->xrcd.context = context;
+	return take_failure();
+}
+
+int ibv_cmd_close_xrcd(struct verbs_xrcd *xrcd)
+{
+	(void)xrcd;
+	return take_failure();
+}
+
+int ibv_cmd_open_qp(struct ibv_context *context, struct verbs_qp *qp,
+		    int vqp_sz, struct ibv_qp_open_attr *attr,
+		    struct ibv_open_qp *cmd, size_t cmd_size,
+		    struct ib_uverbs_create_qp_resp *resp, size_t resp_size)
+{
+	(void)cmd;
+	(void)resp;
+	(void)resp_size;
+	assert_int_equal(vqp_sz, sizeof(*qp));
+	assert_int_equal(cmd_size, 40);
+	qp->qp.context = context;
+	qp->qp.qp_num = attr->qp_num;
+	qp->qp.qp_type = attr->qp_type;
+	return take_failure();
+}
+
+#define XRC_SRQN 0x77
+
 int ibv_cmd_create_srq_ex(struct ibv_context *context, struct verbs_srq *srq,
 			  struct ibv_srq_init_attr_ex *attr,
 			  struct ibv_create_xsrq *cmd, size_t cmd_size,
@@ -308,6 +355,13 @@ int ibv_cmd_create_srq_ex(struct ibv_context *context, struct verbs_srq *srq,
 	assert_int_equal(req->ring.fd, -1);
 	srq->srq.context = context;
 	srq->srq.handle = kernel.handle++;
+	srq->srq_type = attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ?
+				attr->srq_type :
+				IBV_SRQT_BASIC;
+	if (srq->srq_type == IBV_SRQT_XRC) {
+		srq->srq_num = XRC_SRQN;
+		srq->cq = attr->cq;
+	}
 	r->ring = region((size_t)1 << (req->log_depth + req->log_stride));
 	r->doorbell = doorbell();
 	return take_failure();
@@ -1922,6 +1976,13 @@ static void a_refused_destroy_keeps_the_qp_alive(void **state)
 	assert_int_equal(wc.wr_id, 5);
 }
 
+static struct sf_qp *find_qp(const struct sf_cq *cq, uint32_t qpn)
+{
+	const struct sf_cq_link *link = sf_cq_find(&cq->qps, qpn);
+
+	return link ? link->qp : NULL;
+}
+
 static void qps_that_share_a_bucket_are_told_apart(void **state)
 {
 	struct fixture *f = *state;
@@ -1935,17 +1996,160 @@ static void qps_that_share_a_bucket_are_told_apart(void **state)
 		qp[i] = ibv_create_qp(f->pd, &attr);
 		assert_non_null(qp[i]);
 	}
-	assert_ptr_equal(sf_qp_table_find(&cq->qps, qp[1]->qp_num),
-			 to_sf_qp(qp[1]));
+	assert_ptr_equal(find_qp(cq, qp[1]->qp_num), to_sf_qp(qp[1]));
 	assert_int_equal(ibv_destroy_qp(qp[1]), 0);
 	for (i = 0; i < 3; i += 2)
-		assert_ptr_equal(sf_qp_table_find(&cq->qps, qp[i]->qp_num),
-				 to_sf_qp(qp[i]));
-	assert_null(sf_qp_table_find(&cq->qps,
-				     f->qp->qp_num + 2 * (cq->qps.mask + 1)));
+		assert_ptr_equal(find_qp(cq, qp[i]->qp_num), to_sf_qp(qp[i]));
+	assert_null(find_qp(cq, f->qp->qp_num + 2 * (cq->qps.mask + 1)));
 	assert_int_equal(ibv_destroy_qp(qp[0]), 0);
 	assert_int_equal(ibv_destroy_qp(qp[2]), 0);
-	assert_ptr_equal(sf_qp_table_find(&cq->qps, f->qp->qp_num), f->sqp);
+	assert_ptr_equal(find_qp(cq, f->qp->qp_num), f->sqp);
+}
+
+/* ---- XRC ---- */
+
+static struct ibv_xrcd *open_domain(struct fixture *f)
+{
+	struct ibv_xrcd_init_attr attr = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+	};
+	struct ibv_xrcd *xrcd = sf_open_xrcd(f->context, &attr);
+
+	assert_non_null(xrcd);
+	return xrcd;
+}
+
+static void an_xrc_receive_finds_its_srq_without_its_qp(void **state)
+{
+	struct fixture *f = *state;
+	struct ibv_xrcd *xrcd = open_domain(f);
+	struct ibv_srq_init_attr_ex attr = {
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+		.srq_type = IBV_SRQT_XRC,
+		.pd = f->pd,
+		.xrcd = xrcd,
+		.cq = f->recv_cq,
+		.attr = {.max_wr = 4, .max_sge = 1},
+	};
+	struct ibv_srq *srq = sf_create_srq_ex(f->context, &attr), *plain;
+	struct sf_cqe cqe = {.srqn = XRC_SRQN, .qpn = 0x999, .src_qpn = 5};
+	struct ibv_wc wc[2];
+	uint32_t num;
+
+	assert_non_null(srq);
+	assert_int_equal(sf_get_srq_num(srq, &num), 0);
+	assert_int_equal(num, XRC_SRQN);
+	plain = new_srq(f);
+	assert_int_equal(sf_get_srq_num(plain, &num), EOPNOTSUPP);
+	assert_int_equal(ibv_destroy_srq(plain), 0);
+
+	assert_int_equal(post_srq_one(srq, 100), 0);
+	assert_int_equal(post_srq_one(srq, 101), 0);
+	cqe.wr = srq_desc(srq, 1)->cookie;
+	put_cqe(to_sf_cq(f->recv_cq), &cq_producer[1], cqe, SF_CQE_RECV, 0,
+		SF_CQE_XRC);
+	/* Of no SRQ that is here, and of no QP: nothing. */
+	cqe.srqn = XRC_SRQN + 1;
+	put_cqe(to_sf_cq(f->recv_cq), &cq_producer[1], cqe, SF_CQE_RECV, 0,
+		SF_CQE_XRC);
+	cqe.srqn = XRC_SRQN;
+	put_cqe(to_sf_cq(f->recv_cq), &cq_producer[1], cqe, SF_CQE_RECV, 0, 0);
+	assert_int_equal(ibv_poll_cq(f->recv_cq, 2, wc), 1);
+	assert_int_equal(wc[0].wr_id, 101);
+	assert_int_equal(wc[0].qp_num, 0x999);
+	assert_int_equal(wc[0].src_qp, 5);
+	/* What comes after its end is dropped. */
+	put_cqe(to_sf_cq(f->recv_cq), &cq_producer[1], cqe, SF_CQE_RECV, 0,
+		SF_CQE_XRC);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+	assert_int_equal(ibv_poll_cq(f->recv_cq, 2, wc), 0);
+	attr.comp_mask &= ~IBV_SRQ_INIT_ATTR_CQ;
+	assert_null(sf_create_srq_ex(f->context, &attr));
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(sf_close_xrcd(xrcd), 0);
+}
+
+static void an_xrc_sender_names_the_srq(void **state)
+{
+	struct fixture *f = *state;
+	struct ibv_qp_init_attr_ex attr = {
+		.qp_type = IBV_QPT_XRC_SEND,
+		.send_cq = f->send_cq,
+		.pd = f->pd,
+		.cap = {.max_send_wr = 4, .max_send_sge = 1},
+		.comp_mask =
+			IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.send_ops_flags = IBV_QP_EX_WITH_SEND,
+	};
+	struct ibv_qp *qp = sf_create_qp_ex(f->context, &attr);
+	struct ibv_send_wr wr = send_wr(5), *bad;
+	struct ibv_recv_wr recv = {}, *bad_recv;
+	struct ibv_qp_ex *qpx;
+	struct sf_sq *sq;
+
+	assert_non_null(qp);
+	sq = &to_sf_qp(qp)->sq;
+	assert_int_equal(attr.cap.max_recv_wr, 0);
+	modify(qp, IBV_QPS_RTS);
+	wr.num_sge = 0;
+	wr.qp_type.xrc.remote_srqn = 0x1234;
+	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
+	assert_int_equal(((struct sf_wqe *)sq->ring)->xrc_srqn, 0x1234);
+	qpx = ibv_qp_to_qp_ex(qp);
+	ibv_wr_start(qpx);
+	ibv_wr_send(qpx);
+	ibv_wr_set_xrc_srqn(qpx, 0x5678);
+	assert_int_equal(ibv_wr_complete(qpx), 0);
+	assert_int_equal(
+		((struct sf_wqe *)(sq->ring + (1 << sq->log_stride)))->xrc_srqn,
+		0x5678);
+	assert_int_equal(ibv_post_recv(qp, &recv, &bad_recv), EINVAL);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
+static void an_xrc_target_takes_no_work_requests(void **state)
+{
+	struct fixture *f = *state;
+	struct ibv_xrcd *xrcd = open_domain(f);
+	struct ibv_qp_init_attr_ex attr = {
+		.qp_type = IBV_QPT_XRC_RECV,
+		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
+		.xrcd = xrcd,
+	};
+	struct ibv_qp_open_attr open = {
+		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
+			     IBV_QP_OPEN_ATTR_TYPE,
+		.xrcd = xrcd,
+		.qp_type = IBV_QPT_XRC_RECV,
+	};
+	struct ibv_qp *qp[2];
+	struct ibv_send_wr wr = send_wr(5), *bad;
+	struct ibv_recv_wr recv = {}, *bad_recv;
+	int i;
+
+	qp[0] = sf_create_qp_ex(f->context, &attr);
+	assert_non_null(qp[0]);
+	open.qp_num = qp[0]->qp_num;
+	qp[1] = sf_open_qp(f->context, &open);
+	assert_non_null(qp[1]);
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(modify(qp[i], IBV_QPS_RTS), 0);
+		assert_int_equal(sf_post_send(qp[i], &wr, &bad), EINVAL);
+		assert_ptr_equal(bad, &wr);
+		assert_int_equal(sf_post_recv(qp[i], &recv, &bad_recv), EINVAL);
+		kernel.fail = EBUSY;
+		assert_int_equal(sf_destroy_qp(qp[i]), EBUSY);
+		assert_int_equal(sf_destroy_qp(qp[i]), 0);
+	}
+	kernel.fail = EINVAL;
+	assert_null(sf_open_qp(f->context, &open));
+	assert_int_equal(errno, EINVAL);
+	attr.comp_mask = 0;
+	assert_null(sf_create_qp_ex(f->context, &attr));
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(sf_close_xrcd(xrcd), 0);
 }
 
 static void only_our_devices_match(void **state)
@@ -2012,6 +2216,9 @@ int main(void)
 		CASE(datagrams_carry_their_address),
 		CASE(shared_queues_are_checked_and_leave_nothing),
 		CASE(qps_that_share_a_bucket_are_told_apart),
+		CASE(an_xrc_receive_finds_its_srq_without_its_qp),
+		CASE(an_xrc_sender_names_the_srq),
+		CASE(an_xrc_target_takes_no_work_requests),
 		cmocka_unit_test(only_our_devices_match),
 	};
 

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <endian.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 
 #include <rdma/ib_user_ioctl_cmds.h>
@@ -888,8 +889,6 @@ TEST(capabilities_that_the_queues_do_not_hold_are_einval)
 TEST(other_transports_are_not_supported)
 {
 	static const uint64_t types[] = {
-		IB_UVERBS_QPT_XRC_INI,
-		IB_UVERBS_QPT_XRC_TGT,
 		IB_UVERBS_QPT_DRIVER,
 	};
 	struct create_qp t;
@@ -1081,7 +1080,11 @@ TEST(srq_that_cannot_be_is_refused)
 
 	fill_create_srq(&t);
 	find(&t.cmd, UVERBS_ATTR_CREATE_SRQ_TYPE)->data = IB_UVERBS_SRQT_XRC;
-	assert_int_equal(run(&t.cmd), EOPNOTSUPP);
+	assert_int_equal(run(&t.cmd), EINVAL); /* no domain, no CQ */
+	fill_create_srq(&t);
+	add(&t.cmd, UVERBS_ATTR_CREATE_SRQ_XRCD_HANDLE, 0, FAKE_XRCD);
+	add(&t.cmd, UVERBS_ATTR_CREATE_SRQ_CQ_HANDLE, 0, FAKE_CQN);
+	assert_int_equal(run(&t.cmd), EINVAL); /* of a plain one */
 	fill_create_srq(&t);
 	find(&t.cmd, UVERBS_ATTR_CREATE_SRQ_TYPE)->data = IB_UVERBS_SRQT_TM;
 	assert_int_equal(run(&t.cmd), EOPNOTSUPP);
@@ -1142,6 +1145,76 @@ TEST(srq_is_armed_and_asked)
 	assert_int_equal(resp.srq_limit, 5);
 }
 
+TEST(xrc_srq_is_made_of_domain_and_cq)
+{
+	struct ib_uverbs_create_xsrq req = {
+		.user_handle = 0x5299,
+		.pd_handle = FAKE_PDN,
+		.max_wr = 100,
+		.max_sge = 2,
+		.srq_type = IB_UVERBS_SRQT_XRC,
+		.xrcd_handle = FAKE_XRCD,
+		.cq_handle = FAKE_CQN,
+	};
+	struct ib_uverbs_create_srq_resp resp;
+	struct create_srq t;
+	uint32_t num = 0;
+
+	fill_create_srq(&t);
+	find(&t.cmd, UVERBS_ATTR_CREATE_SRQ_TYPE)->data = IB_UVERBS_SRQT_XRC;
+	add(&t.cmd, UVERBS_ATTR_CREATE_SRQ_XRCD_HANDLE, 0, FAKE_XRCD);
+	add(&t.cmd, UVERBS_ATTR_CREATE_SRQ_CQ_HANDLE, 0, FAKE_CQN);
+	add_ptr(&t.cmd, UVERBS_ATTR_CREATE_SRQ_RESP_SRQ_NUM, &num, 4);
+	assert_int_equal(run(&t.cmd), 0);
+	assert_int_equal(num, FAKE_SRQN);
+	assert_int_equal(fake.req.srq.xrcd, FAKE_XRCD);
+	assert_int_equal(fake.req.srq.cqn, FAKE_CQN);
+
+	/* The command of old. */
+	assert_int_equal(invoke(IB_USER_VERBS_CMD_CREATE_XSRQ, &req,
+				sizeof(req), &resp, sizeof(resp), &t.req,
+				sizeof(t.req), &t.resp, sizeof(t.resp)),
+			 0);
+	assert_int_equal(resp.srqn, FAKE_SRQN);
+	assert_int_equal(fake.req.srq.xrcd, FAKE_XRCD);
+	assert_int_equal(fake.req.srq.cqn, FAKE_CQN);
+}
+
+TEST(xrc_domain_is_opened_by_its_file)
+{
+	struct ib_uverbs_open_xrcd req = {.fd = 5, .oflags = O_CREAT | O_EXCL};
+	struct ib_uverbs_close_xrcd close = {.xrcd_handle = FAKE_XRCD};
+	struct ib_uverbs_open_xrcd_resp resp;
+	struct ioctl_cmd cmd;
+
+	assert_int_equal(INVOKE(IB_USER_VERBS_CMD_OPEN_XRCD, &req, &resp), 0);
+	assert_int_equal(resp.xrcd_handle, FAKE_XRCD);
+	assert_true(fake.req.xrcd.create && fake.req.xrcd.exclusive);
+	assert_true(fake.req.xrcd.has_file);
+	assert_int_equal(fake.sent_fd, 1005);
+	assert_int_equal(fake.fds, 0); /* what was sent is closed here */
+	req.oflags = 0;
+	assert_int_equal(INVOKE(IB_USER_VERBS_CMD_OPEN_XRCD, &req, &resp), 0);
+	assert_false(fake.req.xrcd.create || fake.req.xrcd.exclusive);
+	req.fd = -1; /* a domain of its own, with or without O_CREAT */
+	assert_int_equal(INVOKE(IB_USER_VERBS_CMD_OPEN_XRCD, &req, &resp), 0);
+	assert_true(fake.req.xrcd.create && !fake.req.xrcd.has_file);
+	assert_int_equal(fake.sent_fd, -1);
+	req.fd = -2;
+	assert_int_equal(INVOKE(IB_USER_VERBS_CMD_OPEN_XRCD, &req, &resp),
+			 EBADF);
+
+	assert_int_equal(invoke(IB_USER_VERBS_CMD_CLOSE_XRCD, &close,
+				sizeof(close), NULL, 0, NULL, 0, NULL, 0),
+			 0);
+	cmd = begin(UVERBS_OBJECT_XRCD, UVERBS_METHOD_XRCD_DESTROY);
+	add(&cmd, UVERBS_ATTR_DESTROY_XRCD_HANDLE, 0, FAKE_XRCD);
+	assert_int_equal(run(&cmd), 0);
+	assert_int_equal(fake.req.op, SFNIC_CLOSE_XRCD);
+	assert_int_equal(fake.req.id, FAKE_XRCD);
+	assert_int_equal(fake.xrcds, 1);
+}
+
 TEST(srq_commands_of_old)
 {
 	struct ib_uverbs_create_srq req = {
@@ -1165,6 +1238,65 @@ TEST(srq_commands_of_old)
 	assert_int_equal(INVOKE(IB_USER_VERBS_CMD_DESTROY_SRQ, &destroy, &gone),
 			 0);
 	assert_int_equal(fake.srqs, 0);
+}
+
+TEST(xrc_sender_has_no_receive_queue)
+{
+	struct create_qp t;
+
+	fill_create_qp(&t);
+	find(&t.cmd, UVERBS_ATTR_CREATE_QP_TYPE)->data = IB_UVERBS_QPT_XRC_INI;
+	assert_int_equal(run(&t.cmd), EINVAL);
+	t.req.rq_log_depth = t.req.rq_log_stride = 0;
+	find(&t.cmd, UVERBS_ATTR_CREATE_QP_HANDLE)->data = 0;
+	assert_int_equal(run(&t.cmd), 0);
+	assert_int_equal(fake.req.qp.type, RNIC_QPT_XRC_SEND);
+	assert_int_equal(fake.req.qp.recv_cqn, 0);
+	assert_int_equal(t.cap.max_recv_wr, 0);
+	assert_int_equal(t.resp.rq.length, 0);
+	assert_int_equal(t.resp.rq_doorbell.length, 0);
+}
+
+TEST(xrc_target_has_a_domain_and_a_handle_of_its_own)
+{
+	struct ib_uverbs_open_qp req = {
+		.user_handle = USER_HANDLE,
+		.pd_handle = FAKE_XRCD,
+		.qpn = FAKE_QPN,
+		.qp_type = IB_UVERBS_QPT_XRC_TGT,
+	};
+	struct ib_uverbs_create_qp_resp resp;
+	struct create_qp t;
+
+	fill_create_qp(&t);
+	find(&t.cmd, UVERBS_ATTR_CREATE_QP_TYPE)->data = IB_UVERBS_QPT_XRC_TGT;
+	assert_int_equal(run(&t.cmd), EINVAL); /* no domain */
+	fill_create_qp(&t);
+	find(&t.cmd, UVERBS_ATTR_CREATE_QP_TYPE)->data = IB_UVERBS_QPT_XRC_TGT;
+	add(&t.cmd, UVERBS_ATTR_CREATE_QP_XRCD_HANDLE, 0, FAKE_XRCD);
+	assert_int_equal(run(&t.cmd), EINVAL); /* queues */
+	t.req.sq_log_depth = t.req.sq_log_stride = 0;
+	t.req.rq_log_depth = t.req.rq_log_stride = 0;
+	fake.rsp.qp.mem.handle = FAKE_QP_REF;
+	assert_int_equal(run(&t.cmd), 0);
+	assert_int_equal(fake.req.qp.xrcd, FAKE_XRCD);
+	assert_int_equal(fake.req.qp.pdn | fake.req.qp.send_cqn |
+				 fake.req.qp.recv_cqn,
+			 0);
+	assert_int_equal(find(&t.cmd, UVERBS_ATTR_CREATE_QP_HANDLE)->data,
+			 FAKE_QP_REF);
+	assert_int_equal(t.qpn, FAKE_QPN);
+	assert_int_equal(t.resp.sq.length | t.resp.rq.length, 0);
+	assert_int_equal(t.cap.max_send_wr | t.cap.max_inline_data, 0);
+
+	assert_int_equal(INVOKE(IB_USER_VERBS_CMD_OPEN_QP, &req, &resp), 0);
+	assert_int_equal(resp.qp_handle, FAKE_QP_REF);
+	assert_int_equal(resp.qpn, FAKE_QPN);
+	assert_int_equal(fake.req.open_qp.xrcd, FAKE_XRCD);
+	assert_int_equal(fake.req.open_qp.user_handle, USER_HANDLE);
+	req.qp_type = IB_UVERBS_QPT_RC;
+	assert_int_equal(INVOKE(IB_USER_VERBS_CMD_OPEN_QP, &req, &resp),
+			 EINVAL);
 }
 
 TEST(driver_part_of_create_qp_obeys_its_header)
@@ -1543,9 +1675,6 @@ TEST(commands_without_an_operation_are_eopnotsupp)
 		IB_USER_VERBS_CMD_REREG_MR,
 		IB_USER_VERBS_CMD_ALLOC_MW,
 		IB_USER_VERBS_CMD_POLL_CQ,
-		IB_USER_VERBS_CMD_OPEN_XRCD,
-		IB_USER_VERBS_CMD_CREATE_XSRQ,
-		IB_USER_VERBS_CMD_OPEN_QP,
 		EXT(IB_USER_VERBS_EX_CMD_MODIFY_CQ),
 	};
 	struct ib_uverbs_cmd_hdr hdr = {0, 2, 0};
@@ -1671,6 +1800,10 @@ int main(void)
 		T(srq_is_created_and_destroyed),
 		T(srq_that_cannot_be_is_refused),
 		T(srq_is_armed_and_asked),
+		T(xrc_srq_is_made_of_domain_and_cq),
+		T(xrc_domain_is_opened_by_its_file),
+		T(xrc_sender_has_no_receive_queue),
+		T(xrc_target_has_a_domain_and_a_handle_of_its_own),
 		T(srq_commands_of_old),
 		T(driver_part_of_create_qp_obeys_its_header),
 		T(qp_whose_answer_cannot_be_written_is_not_created),

@@ -15,6 +15,8 @@
 #define FAKE_PDN 11u
 #define FAKE_CQN 12u
 #define FAKE_QPN 0x4013u
+#define FAKE_XRCD 9u
+#define FAKE_QP_REF 0x80000007u
 #define FAKE_SRQN 14u
 #define FAKE_AH 0x1601u
 #define FAKE_KEY 0x1401u
@@ -29,7 +31,8 @@ static struct fake {
 	struct rnic_port_info port;
 	int err; /* what the next call returns */
 	int calls;
-	int pds, mrs, ahs, cqs, srqs, qps, fds;
+	int sent_fd;
+	int pds, mrs, ahs, cqs, srqs, qps, xrcds, fds;
 	uint32_t sq_rung, rq_rung, srq_rung, armed;
 	int locked;
 	uint32_t unread; /* events that drop_events finds */
@@ -66,6 +69,15 @@ static uint32_t fake_object(uint32_t op)
 	case SFNIC_DESTROY_SRQ:
 		fake.srqs--;
 		return 0;
+	case SFNIC_OPEN_XRCD:
+		fake.xrcds++;
+		return FAKE_XRCD;
+	case SFNIC_CLOSE_XRCD:
+		fake.xrcds--;
+		return 0;
+	case SFNIC_OPEN_QP:
+		fake.qps++;
+		return FAKE_QP_REF;
 	case SFNIC_CREATE_QP:
 		fake.qps++;
 		return FAKE_QPN;
@@ -80,8 +92,8 @@ static uint32_t fake_object(uint32_t op)
 static int fake_call(struct sfnic_req *req, int send_fd, struct sfnic_rsp *rsp,
 		     int *recv_fd)
 {
-	(void)send_fd;
 	(void)recv_fd;
+	fake.sent_fd = send_fd;
 	fake.calls++;
 	fake.req = *req;
 	if (fake.err)
@@ -148,6 +160,22 @@ static int fake_channel_fd(uint32_t channel)
 static int fake_async_read_fd(uint32_t ctx)
 {
 	return ctx == FAKE_CTX ? FAKE_ASYNC_FD : -1;
+}
+
+static int fake_inode_fd(int fd)
+{
+	if (fd < 0)
+		return -EBADF;
+	if (fake.err)
+		return -fake.err;
+	fake.fds++;
+	return fd + 1000;
+}
+
+static void fake_close_fd(int fd)
+{
+	(void)fd;
+	fake.fds--;
 }
 
 static int fake_reg_mr(uint32_t ctx, struct rnic_mr_attr *attr, uint32_t *key)
@@ -222,6 +250,8 @@ static const struct uverbs_ops fake_ops = {
 	.fd_channel = fake_fd_channel,
 	.channel_fd = fake_channel_fd,
 	.async_read_fd = fake_async_read_fd,
+	.inode_fd = fake_inode_fd,
+	.close_fd = fake_close_fd,
 	.reg_mr = fake_reg_mr,
 	.dereg_mr = fake_dereg_mr,
 	.sq_ring = fake_sq_ring,
@@ -262,6 +292,7 @@ static inline void fake_expect_qp(void)
 		.doorbells = 0x5010000,
 		.sq_start = 64,
 		.rq_start = 0,
+		.handle = FAKE_QPN,
 	};
 }
 

@@ -408,6 +408,16 @@ int ibv_cmd_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid,
 int ibv_cmd_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid,
 			 uint16_t lid);
 
+int ibv_cmd_open_xrcd(struct ibv_context *context, struct verbs_xrcd *xrcd,
+		      int vxrcd_size, struct ibv_xrcd_init_attr *attr,
+		      struct ibv_open_xrcd *cmd, size_t cmd_size,
+		      struct ib_uverbs_open_xrcd_resp *resp, size_t resp_size);
+int ibv_cmd_close_xrcd(struct verbs_xrcd *xrcd);
+int ibv_cmd_open_qp(struct ibv_context *context, struct verbs_qp *qp,
+		    int vqp_sz, struct ibv_qp_open_attr *attr,
+		    struct ibv_open_qp *cmd, size_t cmd_size,
+		    struct ib_uverbs_create_qp_resp *resp, size_t resp_size);
+
 int ibv_cmd_create_srq_ex(struct ibv_context *context, struct verbs_srq *srq,
 			  struct ibv_srq_init_attr_ex *attr_ex,
 			  struct ibv_create_xsrq *cmd, size_t cmd_size,
@@ -535,6 +545,7 @@ SF_PABI_AT(verbs_context_ops, alloc_pd, 5 * 8);
 SF_PABI_AT(verbs_context_ops, alloc_td, 6 * 8);
 SF_PABI_AT(verbs_context_ops, attach_counters_point_flow, 8 * 8);
 SF_PABI_AT(verbs_context_ops, attach_mcast, 9 * 8);
+SF_PABI_AT(verbs_context_ops, close_xrcd, 11 * 8);
 SF_PABI_AT(verbs_context_ops, create_ah, 13 * 8);
 SF_PABI_AT(verbs_context_ops, create_counters, 14 * 8);
 SF_PABI_AT(verbs_context_ops, create_cq, 15 * 8);
@@ -559,9 +570,12 @@ SF_PABI_AT(verbs_context_ops, destroy_srq, 36 * 8);
 SF_PABI_AT(verbs_context_ops, destroy_wq, 37 * 8);
 SF_PABI_AT(verbs_context_ops, detach_mcast, 38 * 8);
 SF_PABI_AT(verbs_context_ops, free_context, 39 * 8);
+SF_PABI_AT(verbs_context_ops, get_srq_num, 41 * 8);
 SF_PABI_AT(verbs_context_ops, modify_qp, 47 * 8);
 SF_PABI_AT(verbs_context_ops, modify_srq, 49 * 8);
 SF_PABI_AT(verbs_context_ops, modify_wq, 50 * 8);
+SF_PABI_AT(verbs_context_ops, open_qp, 51 * 8);
+SF_PABI_AT(verbs_context_ops, open_xrcd, 52 * 8);
 SF_PABI_AT(verbs_context_ops, poll_cq, 53 * 8);
 SF_PABI_AT(verbs_context_ops, post_recv, 54 * 8);
 SF_PABI_AT(verbs_context_ops, post_send, 55 * 8);

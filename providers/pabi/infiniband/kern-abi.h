@@ -90,6 +90,9 @@ SF_PABI_WRITE(IB_USER_VERBS_CMD_RESIZE_CQ, resize_cq);
 SF_PABI_WRITE(IB_USER_VERBS_CMD_CREATE_QP, create_qp);
 SF_PABI_WRITE(IB_USER_VERBS_CMD_QUERY_QP, query_qp);
 SF_PABI_WRITE(IB_USER_VERBS_CMD_QUERY_SRQ, query_srq);
+SF_PABI_WRITE(IB_USER_VERBS_CMD_OPEN_XRCD, open_xrcd);
+SF_PABI_CMD(IB_USER_VERBS_CMD_OPEN_QP, ibv_open_qp, ib_uverbs_cmd_hdr,
+	    ib_uverbs_open_qp, ib_uverbs_create_qp_resp, 4);
 SF_PABI_CMD(IB_USER_VERBS_CMD_CREATE_XSRQ, ibv_create_xsrq, ib_uverbs_cmd_hdr,
 	    ib_uverbs_create_xsrq, ib_uverbs_create_srq_resp, 4);
 SF_PABI_CMD(IB_USER_VERBS_CMD_MODIFY_SRQ, ibv_modify_srq, ib_uverbs_cmd_hdr,
@@ -114,6 +117,8 @@ static_assert(sizeof(struct ibv_create_qp) == 64, "");
 static_assert(sizeof(struct ibv_query_qp) == 24, "");
 static_assert(sizeof(struct ibv_create_xsrq) == 56, "");
 static_assert(sizeof(struct ibv_query_srq) == 24, "");
+static_assert(sizeof(struct ibv_open_xrcd) == 24, "");
+static_assert(sizeof(struct ibv_open_qp) == 40, "");
 static_assert(sizeof(struct ibv_modify_srq) == 24, "");
 static_assert(sizeof(struct ibv_modify_qp) == 120, "");
 static_assert(sizeof(struct ibv_create_cq_ex) == 56, "");

@@ -6,15 +6,15 @@
 
 #include "scalefabric.h"
 
-#define SF_QP_TABLE_MIN 16U
-#define SF_QP_TABLE_MAX 4096U
+#define SF_TABLE_MIN 16U
+#define SF_TABLE_MAX 4096U
 
-/* A CQ of few entries serves few QPs. */
-int sf_qp_table_init(struct sf_qp_table *table, uint32_t cq_depth)
+/* @max: a power of two, about how many there may be. */
+int sf_cq_table_init(struct sf_cq_table *table, uint32_t max)
 {
-	uint32_t n = min_t(uint32_t, cq_depth, SF_QP_TABLE_MAX);
+	uint32_t n = min_t(uint32_t, max, SF_TABLE_MAX);
 
-	n = max_t(uint32_t, n, SF_QP_TABLE_MIN);
+	n = max_t(uint32_t, n, SF_TABLE_MIN);
 	table->buckets = calloc(n, sizeof(*table->buckets));
 	if (!table->buckets)
 		return ENOMEM;
@@ -22,21 +22,9 @@ int sf_qp_table_init(struct sf_qp_table *table, uint32_t cq_depth)
 	return 0;
 }
 
-void sf_qp_table_destroy(struct sf_qp_table *table)
+void sf_cq_table_destroy(struct sf_cq_table *table)
 {
 	free(table->buckets);
-}
-
-/* Caller holds the CQ's lock. */
-struct sf_qp *sf_qp_table_find(const struct sf_qp_table *table, uint32_t qpn)
-{
-	struct sf_cq_link *link;
-
-	link = __atomic_load_n(&table->buckets[qpn & table->mask],
-			       __ATOMIC_ACQUIRE);
-	while (link && link->qpn != qpn)
-		link = link->next;
-	return link ? link->qp : NULL;
 }
 
 /*
@@ -44,21 +32,19 @@ struct sf_qp *sf_qp_table_find(const struct sf_qp_table *table, uint32_t qpn)
  * device and about to leave.  Stored such that even a poller without a lock
  * walks a whole chain.
  */
-static void sf_table_insert(struct sf_cq *cq, struct sf_cq_link *link,
-			    struct sf_qp *qp)
+static void sf_table_insert(struct sf_cq_table *table, struct sf_cq_link *link,
+			    uint32_t number)
 {
-	struct sf_cq_link **head;
+	struct sf_cq_link **head = &table->buckets[number & table->mask];
 
-	link->qp = qp;
-	link->qpn = qp->vqp.qp.qp_num;
-	head = &cq->qps.buckets[link->qpn & cq->qps.mask];
+	link->number = number;
 	link->next = *head;
 	__atomic_store_n(head, link, __ATOMIC_RELEASE);
 }
 
-static void sf_table_remove(struct sf_cq *cq, struct sf_cq_link *link)
+static void sf_table_remove(struct sf_cq_table *table, struct sf_cq_link *link)
 {
-	struct sf_cq_link **p = &cq->qps.buckets[link->qpn & cq->qps.mask];
+	struct sf_cq_link **p = &table->buckets[link->number & table->mask];
 
 	while (*p != link)
 		p = &(*p)->next;
@@ -93,12 +79,16 @@ void sf_qp_attach(struct sf_qp *qp)
 	struct ibv_qp *ibqp = &qp->vqp.qp;
 	struct sf_context *ctx = to_sf_context(ibqp->context);
 
+	qp->send_link.qp = qp;
+	qp->recv_link.qp = qp;
 	pthread_mutex_lock(&ctx->table_lock);
 	sf_lock_cqs(ibqp);
 	if (ibqp->send_cq)
-		sf_table_insert(to_sf_cq(ibqp->send_cq), &qp->send_link, qp);
+		sf_table_insert(&to_sf_cq(ibqp->send_cq)->qps, &qp->send_link,
+				ibqp->qp_num);
 	if (ibqp->recv_cq && ibqp->recv_cq != ibqp->send_cq)
-		sf_table_insert(to_sf_cq(ibqp->recv_cq), &qp->recv_link, qp);
+		sf_table_insert(&to_sf_cq(ibqp->recv_cq)->qps, &qp->recv_link,
+				ibqp->qp_num);
 	sf_unlock_cqs(ibqp);
 	pthread_mutex_unlock(&ctx->table_lock);
 }
@@ -114,9 +104,35 @@ void sf_qp_detach(struct sf_qp *qp)
 	if (qp->srq && ibqp->recv_cq)
 		sf_cq_return_srq_receives(to_sf_cq(ibqp->recv_cq), qp);
 	if (ibqp->send_cq)
-		sf_table_remove(to_sf_cq(ibqp->send_cq), &qp->send_link);
+		sf_table_remove(&to_sf_cq(ibqp->send_cq)->qps, &qp->send_link);
 	if (ibqp->recv_cq && ibqp->recv_cq != ibqp->send_cq)
-		sf_table_remove(to_sf_cq(ibqp->recv_cq), &qp->recv_link);
+		sf_table_remove(&to_sf_cq(ibqp->recv_cq)->qps, &qp->recv_link);
 	sf_unlock_cqs(ibqp);
+	pthread_mutex_unlock(&ctx->table_lock);
+}
+
+/* An XRC SRQ: its number comes back in the CQEs of its receives. */
+void sf_srq_attach(struct sf_srq *srq)
+{
+	struct sf_context *ctx = to_sf_context(srq->vsrq.srq.context);
+	struct sf_cq *cq = to_sf_cq(srq->vsrq.cq);
+
+	srq->link.srq = srq;
+	pthread_mutex_lock(&ctx->table_lock);
+	sf_lock(&cq->lock);
+	sf_table_insert(&cq->srqs, &srq->link, srq->vsrq.srq_num);
+	sf_unlock(&cq->lock);
+	pthread_mutex_unlock(&ctx->table_lock);
+}
+
+void sf_srq_detach(struct sf_srq *srq)
+{
+	struct sf_context *ctx = to_sf_context(srq->vsrq.srq.context);
+	struct sf_cq *cq = to_sf_cq(srq->vsrq.cq);
+
+	pthread_mutex_lock(&ctx->table_lock);
+	sf_lock(&cq->lock);
+	sf_table_remove(&cq->srqs, &srq->link);
+	sf_unlock(&cq->lock);
 	pthread_mutex_unlock(&ctx->table_lock);
 }

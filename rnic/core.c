@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The arena's tables: format, attach, numbers, protection domains, memory
- * regions; entry points of the data path; timers; counters.
+ * The arena's tables: format, attach, numbers, protection domains; entry points
+ * of the data path; timers; counters.
  */
 #include "rnic/internal.h"
 
@@ -161,26 +161,41 @@ static bool pd_live(const struct rnic *r, uint32_t i)
 
 int rnic_pd_create(struct rnic *r, uint32_t ctx, uint32_t dev, uint32_t *pdn)
 {
+	struct rnic_pd *pd;
 	int err;
 
 	if (dev >= r->sh->devices)
 		return EINVAL;
 	err = rnic_pool_take(r, &r->sh->pds, RNIC_MAX_PD, pd_live, pdn);
-	if (!err)
-		r->sh->pd[*pdn] = (struct rnic_pd){1, ctx, dev, 0};
-	return err;
+	if (err)
+		return err;
+	pd = &r->sh->pd[*pdn];
+	if (!pd->lock_made)
+		r->ops->lock_init(r->host, &pd->bind_lock);
+	pd->lock_made = 1;
+	pd->ctx = ctx;
+	pd->dev = dev;
+	pd->users = 0;
+	pd->windows = 0;
+	pd->live = 1;
+	return 0;
 }
 
-static struct rnic_pd *pd_get(struct rnic *r, uint32_t ctx, uint32_t pdn)
+struct rnic_pd *rnic_pd_get(const struct rnic *r, uint32_t ctx, uint32_t pdn)
 {
 	struct rnic_pd *pd = &r->sh->pd[pdn % RNIC_MAX_PD];
 
 	return pdn < RNIC_MAX_PD && pd->live && pd->ctx == ctx ? pd : NULL;
 }
 
+int rnic_pd_query(const struct rnic *r, uint32_t ctx, uint32_t pdn)
+{
+	return rnic_pd_get(r, ctx, pdn) ? 0 : EINVAL;
+}
+
 int rnic_pd_destroy(struct rnic *r, uint32_t ctx, uint32_t pdn)
 {
-	struct rnic_pd *pd = pd_get(r, ctx, pdn);
+	struct rnic_pd *pd = rnic_pd_get(r, ctx, pdn);
 
 	if (!pd)
 		return EINVAL;
@@ -191,75 +206,13 @@ int rnic_pd_destroy(struct rnic *r, uint32_t ctx, uint32_t pdn)
 	return 0;
 }
 
-/* ---- memory regions ------------------------------------------------- */
-
-static bool mr_live(const struct rnic *r, uint32_t i)
-{
-	return i == 0 || r->sh->mr[i].live;
-}
-
-static bool mr_attr_ok(const struct rnic *r, const struct rnic_mr_attr *a)
-{
-	uint64_t end = a->addr;
-	uint32_t i;
-
-	if (a->addr + a->len < a->addr || a->iova + a->len < a->iova ||
-	    a->nseg > RNIC_MR_SEGS)
-		return false;
-	/* IBTA vol. 1, 10.6.3.1: no remote write without local write. */
-	if (a->access & (RNIC_REMOTE_WRITE | RNIC_REMOTE_ATOMIC) &&
-	    !(a->access & RNIC_LOCAL_WRITE))
-		return false;
-	for (i = 0; i < a->nseg; i++) {
-		const struct rnic_mr_seg *seg = &a->seg[i];
-
-		if (seg->va < end || seg->va + seg->len < seg->va ||
-		    seg->va + seg->len > a->addr + a->len ||
-		    seg->off < RNIC_ARENA_DYNAMIC ||
-		    !rnic_in_arena(r, seg->off, seg->len))
-			return false;
-		end = seg->va + seg->len;
-	}
-	return true;
-}
-
-int rnic_mr_create(struct rnic *r, uint32_t ctx,
-		   const struct rnic_mr_attr *attr, uint32_t *key)
-{
-	struct rnic_pd *pd = pd_get(r, ctx, attr->pdn);
-	struct rnic_mr *mr;
-	uint32_t index, tag;
-	int err;
-
-	if (!pd || !mr_attr_ok(r, attr))
-		return EINVAL;
-	err = rnic_pool_take(r, &r->sh->mrs, RNIC_MAX_MR, mr_live, &index);
-	if (err)
-		return err;
-	mr = &r->sh->mr[index];
-	tag = (SF_KEY_TAG(mr->last_key) + 1) & ((1u << SF_KEY_TAG_BITS) - 1);
-	*key = index << SF_KEY_TAG_BITS | tag;
-	mr->last_key = *key;
-	mr->live = 1;
-	mr->pdn = attr->pdn;
-	mr->access = attr->access;
-	mr->ctx = ctx;
-	mr->space = attr->space;
-	mr->nseg = attr->nseg;
-	mr->iova = attr->iova;
-	mr->len = attr->len;
-	mr->addr = attr->addr;
-	memcpy(mr->seg, attr->seg, sizeof(mr->seg));
-	pd->users++;
-	store_release(&mr->key, *key);
-	return 0;
-}
+/* ---- waiting for users ------------------------------------------------ */
 
 /*
  * Whoever found the region (or counter) valid holds a lock of a QP of its
  * protection domain: after each of them was ours for a moment, nobody uses it.
  */
-static bool pd_quiesce(struct rnic *r, uint32_t pdn)
+bool rnic_pd_quiesce(struct rnic *r, uint32_t pdn)
 {
 	struct rnic_call call;
 	bool quiet = true;
@@ -280,33 +233,6 @@ static bool pd_quiesce(struct rnic *r, uint32_t pdn)
 	return quiet;
 }
 
-int rnic_mr_destroy(struct rnic *r, uint32_t ctx, uint32_t key)
-{
-	uint32_t index = SF_KEY_INDEX(key);
-	struct rnic_mr *mr = &r->sh->mr[index % RNIC_MAX_MR];
-
-	if (index >= RNIC_MAX_MR || !mr->live || mr->last_key != key ||
-	    mr->ctx != ctx)
-		return EINVAL;
-	__atomic_store_n(&mr->key, 0, __ATOMIC_SEQ_CST);
-	if (!pd_quiesce(r, mr->pdn))
-		return EBUSY;
-	mr->live = 0;
-	r->sh->pd[mr->pdn % RNIC_MAX_PD].users--;
-	r->sh->mrs.used--;
-	return 0;
-}
-
-void rnic_space_reap(struct rnic *r, uint32_t space)
-{
-	uint32_t i;
-
-	for (i = 0; i < r->sh->mrs.high; i++)
-		if (r->sh->mr[i].live && r->sh->mr[i].space == space)
-			rnic_mr_destroy(r, r->sh->mr[i].ctx,
-					r->sh->mr[i].last_key);
-}
-
 /* ---- counters ------------------------------------------------------- */
 
 static bool counter_live(const struct rnic *r, uint32_t i)
@@ -317,7 +243,7 @@ static bool counter_live(const struct rnic *r, uint32_t i)
 int rnic_counter_create(struct rnic *r, uint32_t ctx, uint32_t pdn,
 			uint32_t *id, uint64_t *mem)
 {
-	struct rnic_pd *pd = pd_get(r, ctx, pdn);
+	struct rnic_pd *pd = rnic_pd_get(r, ctx, pdn);
 	struct rnic_counter *c;
 	int err;
 
@@ -348,7 +274,7 @@ int rnic_counter_destroy(struct rnic *r, uint32_t ctx, uint32_t id)
 	if (id >= RNIC_MAX_COUNTERS || !c->memory || c->ctx != ctx)
 		return EINVAL;
 	__atomic_store_n(&c->live, 0, __ATOMIC_SEQ_CST);
-	if (!pd_quiesce(r, c->pdn))
+	if (!rnic_pd_quiesce(r, c->pdn))
 		return EBUSY;
 	r->ops->mem_free(r->host, c->memory, RNIC_PAGE);
 	c->memory = 0;
@@ -463,9 +389,7 @@ bool rnic_ctx_reap(struct rnic *r, uint32_t ctx)
 	for (i = 0; i < r->sh->cqs.high; i++)
 		if (r->sh->cq[i].live && r->sh->cq[i].ctx == ctx)
 			err |= rnic_cq_destroy(r, ctx, i, &n, &n);
-	for (i = 0; i < r->sh->mrs.high; i++)
-		if (r->sh->mr[i].live && r->sh->mr[i].ctx == ctx)
-			err |= rnic_mr_destroy(r, ctx, r->sh->mr[i].last_key);
+	err |= rnic_memory_reap(r, ctx);
 	for (i = 0; i < r->sh->counters.high; i++)
 		if (r->sh->counter[i].memory && r->sh->counter[i].ctx == ctx)
 			err |= rnic_counter_destroy(r, ctx, i);
@@ -787,6 +711,16 @@ bool rnic_qp_next(const struct rnic *r, uint32_t *it, struct rnic_qp_info *info)
 	return false;
 }
 
+static void count_key(const struct rnic_shared *sh, const struct rnic_mr *mr,
+		      uint32_t dev, struct rnic_objects *n)
+{
+	if (!mr->live ||
+	    (dev != ~0u && sh->pd[mr->pdn % RNIC_MAX_PD].dev != dev))
+		return;
+	n->mrs += mr->kind == RNIC_KEY_REGION;
+	n->mws += mr->kind != RNIC_KEY_REGION;
+}
+
 void rnic_count_objects(const struct rnic *r, uint32_t dev,
 			struct rnic_objects *n)
 {
@@ -796,10 +730,11 @@ void rnic_count_objects(const struct rnic *r, uint32_t dev,
 	memset(n, 0, sizeof(*n));
 	for (i = 0; i < sh->pds.high && i < RNIC_MAX_PD; i++)
 		n->pds += sh->pd[i].live && (dev == ~0u || sh->pd[i].dev == dev);
-	for (i = 0; i < sh->mrs.high && i < RNIC_MAX_MR; i++)
-		n->mrs += sh->mr[i].live &&
-			  (dev == ~0u ||
-			   sh->pd[sh->mr[i].pdn % RNIC_MAX_PD].dev == dev);
+	for (i = 0; i < sh->keys.high && i < RNIC_MAX_KEYS; i++)
+		count_key(sh, &sh->mr[i], dev, n);
+	for (i = 0; i < sh->dms.high && i < RNIC_MAX_DM; i++)
+		n->dms +=
+			sh->dm[i].live && (dev == ~0u || sh->dm[i].dev == dev);
 	for (i = 0; i < sh->cqs.high && i < RNIC_MAX_CQ; i++)
 		n->cqs += sh->cq[i].live && (dev == ~0u || sh->cq[i].dev == dev);
 	for (i = 0; i < sh->ahs.high && i < RNIC_MAX_AH; i++)

@@ -249,6 +249,37 @@ const struct rnic_mr *rnic_mr_check(const struct rnic *r, uint32_t key,
 				    uint32_t pdn, uint64_t va, uint64_t len,
 				    uint32_t access, uint32_t *syndrome);
 
+/* Passes through both locks of all QPs of the PD; false: somebody stays. */
+bool rnic_pd_quiesce(struct rnic *r, uint32_t pdn);
+struct rnic_pd *rnic_pd_get(const struct rnic *r, uint32_t ctx, uint32_t pdn);
+/* Windows, regions, device memory, in this order.  0 or not: some stay. */
+int rnic_memory_reap(struct rnic *r, uint32_t ctx);
+
+/* What BIND_MW asks for. */
+struct rnic_bind {
+	uint32_t key;  /* that the window is to have */
+	uint32_t lkey; /* of the region */
+	uint32_t access;
+	uint64_t addr; /* in the region */
+	uint64_t len;  /* 0: opens nothing, type 1 only */
+};
+
+/* ... has begun, but somebody stays: come again. */
+#define RNIC_BIND_LATER (~0u)
+/*
+ * Under req.lock.  @begun says which WQE has passed its checks: it comes to its
+ * end whoever goes on with it, and @index is this one's.  0, a syndrome or
+ * RNIC_BIND_LATER.
+ */
+uint32_t rnic_mw_bind(struct rnic_call *call, struct rnic_qp *qp,
+		      const struct rnic_bind *bind, uint64_t *begun,
+		      uint64_t index);
+uint32_t rnic_mw_invalidate(struct rnic_call *call, struct rnic_qp *qp,
+			    uint32_t key, uint64_t *begun, uint64_t index);
+/* Under resp.lock: the message that ends with @psn invalidates @key. */
+uint32_t rnic_mw_remote_invalidate(struct rnic *r, struct rnic_qp *qp,
+				   uint32_t key, uint32_t psn);
+
 static inline void rnic_sgl_init(struct rnic_sgl *sgl)
 {
 	sgl->n = 0;
@@ -271,7 +302,11 @@ enum rnic_copy_result rnic_sgl_copy(struct rnic *r, const struct rnic_sgl *dst,
 				    const struct rnic_sgl *src,
 				    uint64_t src_off, uint64_t len);
 
-enum rnic_atomic_op { RNIC_CAS, RNIC_FADD };
+enum rnic_atomic_op {
+	RNIC_CAS,
+	RNIC_FADD,
+	RNIC_SWAP
+};
 
 /*
  * One 8-byte atomic on registered memory; @va is 8-byte aligned.  @slot gets
@@ -297,6 +332,7 @@ enum rnic_packet_op {
 	RNIC_PKT_READ,
 	RNIC_PKT_CAS,
 	RNIC_PKT_FADD,
+	RNIC_PKT_ATOMIC_WRITE,
 	/* answers */
 	RNIC_PKT_ACK,
 	RNIC_PKT_NAK, /* syndrome says which, RNR too */
@@ -314,6 +350,7 @@ enum rnic_packet_flags {
 	RNIC_PKT_RAW = 1 << 5, /* a frame, steered by what it says */
 	RNIC_PKT_CHECKSUMS = 1 << 6, /* to be filled in on the way */
 	RNIC_PKT_XRC = 1 << 7,
+	RNIC_PKT_INV = 1 << 8, /* imm is a key to be invalidated */
 };
 
 /* AETH syndromes (IBTA vol. 1, 9.7.5.2.1). */
@@ -330,9 +367,8 @@ enum rnic_packet_flags {
  */
 struct rnic_packet {
 	uint8_t op;
-	uint8_t flags;
 	uint8_t syndrome; /* answers: AETH */
-	uint8_t reserved;
+	uint16_t flags;
 	uint32_t src_qpn, dest_qpn;
 	uint32_t psn; /* of the first packet; answers: of the last answered */
 	uint32_t npkts;

@@ -10,7 +10,7 @@ const struct rnic_mr *rnic_mr_check(const struct rnic *r, uint32_t key,
 	uint32_t index = SF_KEY_INDEX(key);
 
 	*syndrome = SF_SYN_KEY;
-	if (unlikely(index >= RNIC_MAX_MR || !key))
+	if (unlikely(index >= RNIC_MAX_KEYS || !key))
 		return NULL;
 	mr = &r->sh->mr[index];
 	if (unlikely(load_acquire(&mr->key) != key))
@@ -34,7 +34,8 @@ static struct rnic_ref mr_ref(const struct rnic_mr *mr, uint64_t va,
 			      uint64_t len)
 {
 	uint64_t addr = va - mr->iova + mr->addr;
-	struct rnic_ref ref = {addr, len, mr->space};
+	struct rnic_ref ref = {addr, len, mr->space,
+			       mr->access & RNIC_ON_DEMAND};
 	uint32_t i, n = mr->nseg < RNIC_MR_SEGS ? mr->nseg : RNIC_MR_SEGS;
 
 	for (i = 0; i < n; i++) {
@@ -51,6 +52,7 @@ static struct rnic_ref mr_ref(const struct rnic_mr *mr, uint64_t va,
 			ref.va = seg->off + in;
 			ref.len = len < seg->len - in ? len : seg->len - in;
 			ref.space = RNIC_SPACE_ARENA;
+			ref.on_demand = 0;
 			return ref;
 		}
 	}
@@ -82,7 +84,8 @@ static struct rnic_ref cursor_ref(const struct cursor *c, uint64_t max)
 	if (len > max)
 		len = max;
 	if (!e->mr)
-		return (struct rnic_ref){e->va + c->off, len, RNIC_SPACE_RAW};
+		return (struct rnic_ref){e->va + c->off, len, RNIC_SPACE_RAW,
+					 0};
 	return mr_ref(e->mr, e->va + c->off, len);
 }
 
@@ -149,6 +152,28 @@ static void copy_local(char *dst, const char *src, uint64_t len)
 
 static enum rnic_copy_result copy_ref(struct rnic *r,
 				      const struct rnic_ref *dst,
+				      const struct rnic_ref *src);
+
+/* What a null region reads as, in pieces. */
+static enum rnic_copy_result copy_zeroes(struct rnic *r, struct rnic_ref dst)
+{
+	static const char zeroes[16384];
+	enum rnic_copy_result res = RNIC_COPY_OK;
+	struct rnic_ref to = dst;
+	struct rnic_ref from = {.va = (uintptr_t)zeroes,
+				.space = RNIC_SPACE_RAW};
+
+	for (; dst.len && !res; dst.va += to.len, dst.len -= to.len) {
+		to.va = dst.va;
+		to.len = dst.len < sizeof(zeroes) ? dst.len : sizeof(zeroes);
+		from.len = to.len;
+		res = copy_ref(r, &to, &from);
+	}
+	return res;
+}
+
+static enum rnic_copy_result copy_ref(struct rnic *r,
+				      const struct rnic_ref *dst,
 				      const struct rnic_ref *src)
 {
 	void *d = ref_pointer(r, dst);
@@ -158,6 +183,10 @@ static enum rnic_copy_result copy_ref(struct rnic *r,
 		copy_local(d, s, src->len);
 		return RNIC_COPY_OK;
 	}
+	if (dst->space == RNIC_SPACE_NULL)
+		return RNIC_COPY_OK;
+	if (src->space == RNIC_SPACE_NULL)
+		return copy_zeroes(r, *dst);
 	if (dst->space == RNIC_SPACE_ARENA && !d)
 		return RNIC_FAULT_DST;
 	if (src->space == RNIC_SPACE_ARENA && !s)
@@ -209,14 +238,15 @@ static struct rnic_ref atomic_ref(const struct rnic *r,
 
 	if (likely(p && at.len == 8 && !((uintptr_t)p & 7)))
 		return at;
-	return (struct rnic_ref){va - mr->iova + mr->addr, 8, mr->space};
+	return (struct rnic_ref){va - mr->iova + mr->addr, 8, mr->space,
+				 mr->access & RNIC_ON_DEMAND};
 }
 
 /* Whichever way it fails, it is the target's memory. */
 static enum rnic_copy_result atomic_read(struct rnic *r,
 					 const struct rnic_ref *at, uint64_t *v)
 {
-	struct rnic_ref raw = {(uintptr_t)v, 8, RNIC_SPACE_RAW};
+	struct rnic_ref raw = {(uintptr_t)v, 8, RNIC_SPACE_RAW, 0};
 	uint64_t *p = ref_pointer(r, at);
 
 	if (likely(p)) {
@@ -231,7 +261,7 @@ static enum rnic_copy_result atomic_write(struct rnic *r,
 					  const struct rnic_ref *at,
 					  uint64_t *old, uint64_t v)
 {
-	struct rnic_ref raw = {(uintptr_t)&v, 8, RNIC_SPACE_RAW};
+	struct rnic_ref raw = {(uintptr_t)&v, 8, RNIC_SPACE_RAW, 0};
 	uint64_t *p = ref_pointer(r, at);
 
 	if (likely(p))
@@ -241,6 +271,19 @@ static enum rnic_copy_result atomic_write(struct rnic *r,
 			       RNIC_COPY_OK :
 			       RNIC_COPY_BUSY;
 	return r->ops->copy(r->host, at, &raw) ? RNIC_FAULT_DST : RNIC_COPY_OK;
+}
+
+static uint64_t atomic_result(enum rnic_atomic_op op, uint64_t old,
+			      uint64_t arg, uint64_t compare)
+{
+	switch (op) {
+	case RNIC_FADD:
+		return old + arg;
+	case RNIC_CAS:
+		return old == compare ? arg : old;
+	default:
+		return arg;
+	}
 }
 
 static enum rnic_copy_result
@@ -254,9 +297,7 @@ atomic_do(struct rnic *r, const struct rnic_ref *at, enum rnic_atomic_op op,
 	if (unlikely(res))
 		return res;
 	do {
-		uint64_t v = op == RNIC_FADD ? old + arg :
-			     old == compare  ? arg :
-					       old;
+		uint64_t v = atomic_result(op, old, arg, compare);
 
 		slot->value = old;
 		store_release(&slot->state, RNIC_ATOMIC_BEGUN);
@@ -329,7 +370,7 @@ enum rnic_copy_result rnic_atomic_arena(struct rnic *r, uint64_t off,
 					uint64_t addend,
 					struct rnic_atomic_slot *slot)
 {
-	struct rnic_ref at = {off, 8, RNIC_SPACE_ARENA};
+	struct rnic_ref at = {off, 8, RNIC_SPACE_ARENA, 0};
 
 	return atomic_at(r, at, RNIC_FADD, addend, 0, slot);
 }

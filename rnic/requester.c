@@ -33,10 +33,12 @@ struct wqe {
 /* What the engine knows about an opcode. */
 struct op_info {
 	uint8_t packet; /* 0: not an operation of this device */
-	uint8_t flags; /* of the last packet */
+	uint16_t flags; /* of the last packet */
 	uint16_t types; /* bit mask of QP types that have it; 0: unknown */
 	uint8_t reads; /* counts against max_rd_atomic, writes local memory */
 	uint8_t atomic;
+	uint8_t store; /* 8 bytes, stored as one; answered like an atomic */
+	uint8_t local; /* changes a window of its own side, has no data */
 };
 
 /* All that RC can, XRC can. */
@@ -64,6 +66,15 @@ static const struct op_info op_table[] = {
 			       .packet = RNIC_PKT_FADD,
 			       .reads = 1,
 			       .atomic = 1},
+	[SF_OP_SEND_INV] = {.types = RC,
+			    .packet = RNIC_PKT_SEND,
+			    .flags = RNIC_PKT_INV},
+	[SF_OP_ATOMIC_WRITE] = {.types = RC,
+				.packet = RNIC_PKT_ATOMIC_WRITE,
+				.reads = 1,
+				.store = 1},
+	[SF_OP_LOCAL_INV] = {.types = RC | UC, .local = 1},
+	[SF_OP_BIND_MW] = {.types = RC | UC, .local = 1},
 };
 
 static const struct op_info *op_info(uint32_t opcode)
@@ -179,7 +190,7 @@ static void wqe_gather(const struct rnic *r, const struct rnic_qp *qp,
 		if (!sge.length)
 			continue;
 		mr = rnic_mr_check(r, sge.lkey, qp->init.pdn, sge.addr,
-				   sge.length, access, &syndrome);
+				   sge.length, access | RNIC_LKEY, &syndrome);
 		if (unlikely(!mr)) {
 			wqe_bad(w, SF_ST_LOC_PROT_ERR, syndrome);
 			return;
@@ -193,22 +204,27 @@ static void wqe_data(const struct rnic *r, const struct rnic_qp *qp,
 {
 	uint32_t stride = 1u << qp->init.sq_log_stride;
 	int args = op->atomic || signals(w);
+	bool fetches = op->reads && !op->store;
 
+	if (unlikely(op->local)) {
+		if (n_sge || w->flags & SF_WQE_INLINE)
+			wqe_bad(w, SF_ST_LOC_QP_OP_ERR, SF_SYN_SLOT);
+		return;
+	}
 	if (w->flags & SF_WQE_INLINE) {
-		if (n_sge || op->reads)
+		if (n_sge || fetches)
 			wqe_bad(w, SF_ST_LOC_QP_OP_ERR, SF_SYN_SLOT);
 		else
 			wqe_inline(w, stride, args);
-		return;
-	}
-	if (n_sge * 16 > sf_slot_capacity(stride, args)) {
+	} else if (n_sge * 16 > sf_slot_capacity(stride, args)) {
 		wqe_bad(w, SF_ST_LOC_QP_OP_ERR, SF_SYN_SLOT);
-		return;
+	} else {
+		wqe_gather(r, qp, w, n_sge, args,
+			   fetches ? RNIC_LOCAL_WRITE : 0);
 	}
-	wqe_gather(r, qp, w, n_sge, args, op->reads ? RNIC_LOCAL_WRITE : 0);
 	if (w->sgl.total > SF_MAX_MSG)
 		wqe_bad(w, SF_ST_LOC_LEN_ERR, SF_SYN_LENGTH);
-	if (op->atomic && !(w->flags & SF_WQE_NOFETCH) && !w->status &&
+	if (((op->atomic && !(w->flags & SF_WQE_NOFETCH)) || op->store) &&
 	    w->sgl.total != 8)
 		wqe_bad(w, SF_ST_LOC_LEN_ERR, SF_SYN_LENGTH);
 }
@@ -684,7 +700,8 @@ static bool place(struct rnic_call *call, struct rnic_qp *qp,
 
 	rnic_sgl_init(&raw);
 	if (answer->op == RNIC_PKT_ATOMIC_RESPONSE) {
-		if (w->flags & (SF_WQE_NOFETCH | SF_WQE_SIGNAL))
+		if (w->flags & (SF_WQE_NOFETCH | SF_WQE_SIGNAL) ||
+		    op_info(w->opcode)->store)
 			return true;
 		rnic_sgl_add(&raw, NULL, (uintptr_t)&answer->arg0, 8);
 		return !rnic_sgl_copy(call->r, &w->sgl, 0, &raw, 0, 8);
@@ -836,7 +853,7 @@ static void build_packet(const struct rnic_qp *qp, const struct wqe *w,
 		pkt->arg1 = w->arg1;
 		pkt->npkts = 1;
 		pkt->flags |= RNIC_PKT_FIRST | RNIC_PKT_LAST;
-	} else if (op->reads) {
+	} else if (op->reads && !op->store) {
 		pkt->va += qp->req.cur_off;
 		pkt->sink = &w->sgl;
 		pkt->sink_off = qp->req.cur_off;
@@ -898,11 +915,43 @@ static bool send_packet(struct rnic_call *call, struct rnic_qp *qp,
 	return true;
 }
 
-/* A WQE without packets waits for all before it, then completes. */
-static bool send_nop(struct rnic_call *call, struct rnic_qp *qp, struct wqe *w)
+/* 0, a syndrome or RNIC_BIND_LATER. */
+static uint32_t change_window(struct rnic_call *call, struct rnic_qp *qp,
+			      const struct wqe *w)
 {
+	const struct sf_bind *bind = (const void *)&w->slot.bytes[SF_SLOT_DATA];
+	struct rnic_bind what = {
+		.key = w->rkey,
+		.lkey = w->imm,
+		.access = bind->access,
+		.addr = w->remote_addr,
+		.len = bind->length,
+	};
+
+	if (w->opcode == SF_OP_LOCAL_INV)
+		return rnic_mw_invalidate(call, qp, w->imm, &qp->req.binding,
+					  qp->req.cur);
+	return rnic_mw_bind(call, qp, &what, &qp->req.binding, qp->req.cur);
+}
+
+/* A WQE without packets waits for all before it, then completes. */
+static bool send_nothing(struct rnic_call *call, struct rnic_qp *qp,
+			 struct wqe *w)
+{
+	uint32_t syndrome = 0;
+
 	if (una(&qp->req)->index != qp->req.cur)
 		return false;
+	if (op_info(w->opcode)->local)
+		syndrome = change_window(call, qp, w);
+	if (syndrome == RNIC_BIND_LATER) {
+		complete_later(call, qp);
+		return false;
+	}
+	if (syndrome) {
+		fail(call, qp, SF_ST_MW_BIND_ERR, syndrome);
+		return false;
+	}
 	qp->req.cur++;
 	if (complete(call, qp, w))
 		return true;
@@ -971,7 +1020,7 @@ static bool run(struct rnic_call *call, struct rnic_qp *qp)
 			if (!send_bad(call, qp, &w))
 				break;
 		} else if (unlikely(!op_info(w.opcode)->packet)) {
-			if (!send_nop(call, qp, &w))
+			if (!send_nothing(call, qp, &w))
 				break;
 		} else if (unlikely(held_up(qp, &w)) ||
 			   !send_packet(call, qp, &w)) {
@@ -1115,6 +1164,7 @@ void rnic_requester_reset(struct rnic *r, struct rnic_qp *qp, uint64_t start)
 	req->deadline = 0;
 	req->intent.set = 0;
 	req->counted.state = RNIC_ATOMIC_NONE;
+	req->binding = 0;
 	req->fail_status = 0;
 	req->failed = 0;
 	una_move(req, start, 0);

@@ -313,6 +313,10 @@ static bool deliver(struct request *q, struct sf_cqe *cqe, uint32_t opcode)
 		flags |= SF_CQE_IMM;
 		cqe->imm = pkt->imm;
 	}
+	if (pkt->flags & RNIC_PKT_INV) {
+		flags |= SF_CQE_INV;
+		cqe->imm = pkt->imm;
+	}
 	if (pkt->flags & RNIC_PKT_SOLICITED)
 		flags |= SF_CQE_SOLICITED;
 	cqe->word = sf_cqe_word(opcode, SF_ST_SUCCESS, flags, 0, 0, 0);
@@ -356,7 +360,8 @@ static bool rqe_scatter(struct request *q, struct rnic_sgl *sgl,
 		if (!sge->length)
 			continue;
 		mr = rnic_mr_check(q->call->r, sge->lkey, pdn, sge->addr,
-				   sge->length, RNIC_LOCAL_WRITE, syndrome);
+				   sge->length, RNIC_LKEY | RNIC_LOCAL_WRITE,
+				   syndrome);
 		if (!mr)
 			return false;
 		rnic_sgl_add(sgl, mr, sge->addr, sge->length);
@@ -379,13 +384,35 @@ static void fault(struct request *q, enum rnic_copy_result res)
 		nak_fatal(q, RNIC_AETH_NAK_OP, RNIC_EVENT_QP_FATAL);
 }
 
-static bool fits_cqe(const struct request *q)
+/* Who polls stores it: only where that is the same as what we would do. */
+static bool fits_cqe(const struct request *q, const struct rnic_sgl *to)
 {
-	uint32_t whole = RNIC_PKT_FIRST | RNIC_PKT_LAST;
+	uint32_t whole = RNIC_PKT_FIRST | RNIC_PKT_LAST, i;
 
-	return q->qp->init.inline_recv && q->pkt->len &&
-	       q->pkt->len <= SF_CQE_INLINE_MAX &&
-	       (q->pkt->flags & whole) == whole;
+	if (!q->qp->init.inline_recv || !q->pkt->len ||
+	    q->pkt->len > SF_CQE_INLINE_MAX || (q->pkt->flags & whole) != whole)
+		return false;
+	for (i = 0; i < to->n; i++) {
+		const struct rnic_mr *mr = to->v[i].mr;
+
+		if (unlikely(mr->iova != mr->addr ||
+			     mr->space != q->qp->init.space ||
+			     mr->access & RNIC_ON_DEMAND))
+			return false;
+	}
+	return true;
+}
+
+/* False: there is no such window of this QP, and the receive has failed. */
+static bool invalidate(struct request *q)
+{
+	uint32_t syndrome = rnic_mw_remote_invalidate(
+		q->call->r, q->qp, q->pkt->imm, last_psn(q->pkt));
+
+	if (syndrome)
+		rqe_fail(q, SF_ST_LOC_ACCESS_ERR, syndrome,
+			 RNIC_AETH_NAK_ACCESS);
+	return !syndrome;
 }
 
 static void receive_send(struct request *q)
@@ -410,7 +437,7 @@ static void receive_send(struct request *q)
 			 RNIC_AETH_NAK_INVALID);
 		return;
 	}
-	if (fits_cqe(q)) {
+	if (fits_cqe(q, &to)) {
 		rnic_sgl_init(&to);
 		rnic_sgl_add(&to, NULL, (uintptr_t)cqe.data, pkt->len);
 		cqe.word = sf_cqe_word(0, 0, SF_CQE_INLINE, 0, 0, 0);
@@ -426,10 +453,14 @@ static void receive_send(struct request *q)
 		finish(q);
 		return;
 	}
+	if (unlikely(pkt->flags & RNIC_PKT_INV) && !invalidate(q))
+		return;
 	resp->counters.rx_send_requests++;
 	cqe.byte_len = offset + pkt->len;
-	if (deliver(q, &cqe, SF_CQE_RECV))
-		ack(q);
+	if (!deliver(q, &cqe, SF_CQE_RECV))
+		return;
+	resp->inv_key = 0;
+	ack(q);
 }
 
 /* ---- datagrams (IBTA vol. 1, 9.8.3) ---------------------------------- */
@@ -607,6 +638,9 @@ static const struct rnic_mr *remote_mr(struct request *q, uint64_t va,
 		return NULL;
 	mr = rnic_mr_check(q->call->r, q->pkt->rkey, q->pdn, va, len, access,
 			   &syndrome);
+	/* A window of type 2 is open to one QP. */
+	if (mr && unlikely(mr->qpn && mr->qpn != q->qp->qpn))
+		return NULL;
 	return mr;
 }
 
@@ -736,20 +770,52 @@ static void answer_atomic(struct request *q, uint64_t value)
 	q->reply->send(q->reply, &ans);
 }
 
+/* Those that are done once, and whose result is kept. */
+static bool is_atomic(uint8_t op)
+{
+	return op == RNIC_PKT_CAS || op == RNIC_PKT_FADD ||
+	       op == RNIC_PKT_ATOMIC_WRITE;
+}
+
+static enum rnic_copy_result do_atomic(struct request *q,
+				       const struct rnic_mr *mr,
+				       struct rnic_atomic_slot *slot)
+{
+	const struct rnic_packet *pkt = q->pkt;
+	enum rnic_atomic_op op = pkt->op == RNIC_PKT_CAS ? RNIC_CAS : RNIC_FADD;
+	enum rnic_copy_result res;
+	struct rnic_sgl raw;
+	uint64_t value;
+
+	if (pkt->op != RNIC_PKT_ATOMIC_WRITE)
+		return rnic_atomic(q->call->r, mr, pkt->va, op, pkt->arg0,
+				   pkt->arg1, slot);
+	rnic_sgl_init(&raw);
+	rnic_sgl_add(&raw, NULL, (uintptr_t)&value, sizeof(value));
+	res = rnic_sgl_copy(q->call->r, &raw, 0, pkt->payload, pkt->payload_off,
+			    sizeof(value));
+	return res ? RNIC_FAULT_SRC :
+		     rnic_atomic(q->call->r, mr, pkt->va, RNIC_SWAP, value, 0,
+				 slot);
+}
+
 static void receive_atomic(struct request *q)
 {
 	const struct rnic_packet *pkt = q->pkt;
 	struct rnic_responder *resp = &q->qp->resp;
+	bool write = pkt->op == RNIC_PKT_ATOMIC_WRITE;
 	struct rnic_atomic_slot *slot;
 	enum rnic_copy_result res;
 	const struct rnic_mr *mr;
 
 	/* IBTA vol. 1, 9.4.5: the address is a multiple of 8. */
-	if (pkt->va & 7 || !q->qp->attr.max_dest_rd_atomic) {
+	if (pkt->va & 7 || !q->qp->attr.max_dest_rd_atomic ||
+	    (write && pkt->len != 8)) {
 		nak_invalid(q);
 		return;
 	}
-	mr = remote_mr(q, pkt->va, 8, RNIC_REMOTE_ATOMIC);
+	mr = remote_mr(q, pkt->va, 8,
+		       write ? RNIC_REMOTE_WRITE : RNIC_REMOTE_ATOMIC);
 	if (!mr) {
 		nak_access(q);
 		return;
@@ -757,16 +823,21 @@ static void receive_atomic(struct request *q)
 	slot = &resp->atomic[resp->atomics % RNIC_MAX_RD_ATOMIC];
 	store_release(&slot->state, RNIC_ATOMIC_NONE);
 	slot->psn = pkt->psn;
-	res = rnic_atomic(q->call->r, mr, pkt->va,
-			  pkt->op == RNIC_PKT_CAS ? RNIC_CAS : RNIC_FADD,
-			  pkt->arg0, pkt->arg1, slot);
+	res = do_atomic(q, mr, slot);
 	if (res == RNIC_COPY_BUSY)
 		return; /* no answer: the requester comes again */
+	if (res == RNIC_FAULT_SRC) {
+		answer(q, RNIC_PKT_LOCAL_FAULT, 0, pkt->psn);
+		return;
+	}
 	if (res) {
 		nak_fatal(q, RNIC_AETH_NAK_OP, RNIC_EVENT_QP_FATAL);
 		return;
 	}
-	resp->counters.rx_atomic_requests++;
+	if (write)
+		resp->counters.rx_write_requests++;
+	else
+		resp->counters.rx_atomic_requests++;
 	advance(q);
 	resp->atomics++;
 	answer_atomic(q, slot->value);
@@ -801,6 +872,7 @@ static void duplicate(struct request *q)
 		break;
 	case RNIC_PKT_CAS:
 	case RNIC_PKT_FADD:
+	case RNIC_PKT_ATOMIC_WRITE:
 		slot = find_atomic(q->qp, q->pkt->psn);
 		if (slot)
 			answer_atomic(q, slot->value);
@@ -815,8 +887,7 @@ static void duplicate(struct request *q)
 static bool in_order(const struct rnic_responder *resp,
 		     const struct rnic_packet *pkt)
 {
-	if (pkt->op == RNIC_PKT_READ || pkt->op == RNIC_PKT_CAS ||
-	    pkt->op == RNIC_PKT_FADD)
+	if (pkt->op == RNIC_PKT_READ || is_atomic(pkt->op))
 		return resp->in_message == RNIC_PKT_NONE ||
 		       resp->in_message == pkt->op;
 	if (pkt->flags & RNIC_PKT_FIRST)
@@ -842,6 +913,7 @@ static void expected(struct request *q)
 		break;
 	case RNIC_PKT_CAS:
 	case RNIC_PKT_FADD:
+	case RNIC_PKT_ATOMIC_WRITE:
 		receive_atomic(q);
 		break;
 	default:
@@ -1052,6 +1124,7 @@ void rnic_responder_reset(struct rnic *r, struct rnic_qp *qp)
 	resp->rnr_waiter = 0;
 	resp->nak_sent = 0;
 	resp->last_wqe = 0;
+	resp->inv_key = 0;
 	for (i = 0; i < RNIC_MAX_RD_ATOMIC; i++)
 		resp->atomic[i].state = RNIC_ATOMIC_NONE;
 	resp->rq_head = rnic_recv_producer(r, qp->rq_doorbell, resp->rq_head);

@@ -29,6 +29,10 @@
 #define RNIC_MAX_QP 16384
 #define RNIC_MAX_CQ 16384
 #define RNIC_MAX_MR 65536
+#define RNIC_MAX_MW 16384
+#define RNIC_MAX_KEYS (RNIC_MAX_MR + RNIC_MAX_MW)
+#define RNIC_MAX_DM 1024
+#define RNIC_MAX_DM_SIZE (1u << 20)
 #define RNIC_MAX_PD 4096
 #define RNIC_MAX_SRQ 4096
 #define RNIC_MAX_AH 32768
@@ -67,6 +71,9 @@ enum rnic_access {
 	RNIC_REMOTE_WRITE = 1 << 1,
 	RNIC_REMOTE_READ = 1 << 2,
 	RNIC_REMOTE_ATOMIC = 1 << 3,
+	RNIC_MW_BIND = 1 << 4,
+	RNIC_ZERO_BASED = 1 << 5,
+	RNIC_ON_DEMAND = 1 << 6,
 };
 
 /* Values of enum ibv_qp_state. */
@@ -212,10 +219,16 @@ enum rnic_lock_result {
 /* Where bytes are. */
 #define RNIC_SPACE_RAW 0u /* va is a pointer of this process */
 #define RNIC_SPACE_ARENA (~0u) /* va is an offset in the arena */
+#define RNIC_SPACE_NULL (~1u)  /* reads as zeros, takes everything */
 struct rnic_ref {
 	uint64_t va;
 	uint64_t len;
-	uint32_t space; /* RAW, ARENA or number of an address space */
+	uint32_t space; /* one of these or number of an address space */
+	/*
+	 * Nobody has looked at this memory when it was registered: it may be
+	 * unmapped, or not for writing, and then this is a fault.
+	 */
+	uint32_t on_demand;
 };
 
 enum rnic_copy_result {
@@ -314,6 +327,7 @@ int rnic_port_add_gid(struct rnic *r, uint32_t dev, uint32_t port,
 
 int rnic_pd_create(struct rnic *r, uint32_t ctx, uint32_t dev, uint32_t *pdn);
 int rnic_pd_destroy(struct rnic *r, uint32_t ctx, uint32_t pdn);
+int rnic_pd_query(const struct rnic *r, uint32_t ctx, uint32_t pdn);
 
 /* Address handles: @ah is index and tag, as work requests name it. */
 int rnic_ah_create(struct rnic *r, uint32_t ctx, uint32_t dev, uint32_t pdn,
@@ -334,15 +348,49 @@ struct rnic_mr_attr {
 	uint64_t iova; /* address by which work requests name byte 0 */
 	uint32_t access;
 	uint32_t pdn;
-	uint32_t space; /* address space that @addr belongs to */
+	uint32_t space; /* that @addr belongs to, or RNIC_SPACE_NULL */
+	uint32_t dm;	/* device memory, @addr is an offset in it; 0: none */
 	uint32_t nseg;
+	uint32_t reserved;
 	struct rnic_mr_seg seg[RNIC_MR_SEGS]; /* ascending, disjoint */
+};
+
+/* Values of enum ibv_rereg_mr_flags. */
+enum rnic_mr_mask {
+	RNIC_MR_TRANSLATION = 1 << 0,
+	RNIC_MR_PD = 1 << 1,
+	RNIC_MR_ACCESS = 1 << 2,
 };
 
 int rnic_mr_create(struct rnic *r, uint32_t ctx,
 		   const struct rnic_mr_attr *attr, uint32_t *key);
-/* Returns when nobody uses the region any more. */
+/* Returns when nobody uses the region any more; EBUSY: windows are bound. */
 int rnic_mr_destroy(struct rnic *r, uint32_t ctx, uint32_t key);
+/*
+ * Changes what @mask says, key and all else stay.  Requests that come meanwhile
+ * do not find the key; returns when nobody uses what was there before.
+ */
+int rnic_mr_modify(struct rnic *r, uint32_t ctx, uint32_t key, uint32_t mask,
+		   const struct rnic_mr_attr *attr);
+/* Without segments. */
+int rnic_mr_query(const struct rnic *r, uint32_t ctx, uint32_t key,
+		  struct rnic_mr_attr *attr);
+
+/*
+ * Memory windows (IBTA vol. 1, 10.6.7).  @type 1 or 2; @key is the object's
+ * number as long as it lives, and its first R_Key.
+ */
+int rnic_mw_create(struct rnic *r, uint32_t ctx, uint32_t pdn, uint32_t type,
+		   uint32_t *key);
+int rnic_mw_destroy(struct rnic *r, uint32_t ctx, uint32_t key);
+
+/* Device memory: zeroed pages of the arena; @off: where. */
+int rnic_dm_create(struct rnic *r, uint32_t ctx, uint32_t dev, uint64_t len,
+		   uint32_t *dm, uint64_t *off);
+/* EBUSY: a region lies in it. */
+int rnic_dm_destroy(struct rnic *r, uint32_t ctx, uint32_t dm);
+int rnic_dm_query(const struct rnic *r, uint32_t ctx, uint32_t dm,
+		  uint64_t *off, uint64_t *len);
 
 /* A counter for work requests of that PD; @mem: arena offset of its page. */
 int rnic_counter_create(struct rnic *r, uint32_t ctx, uint32_t pdn,
@@ -457,6 +505,8 @@ struct rnic_qp_init {
 	uint32_t inline_recv;
 	uint32_t sq_log_depth, sq_log_stride;
 	uint32_t rq_log_depth, rq_log_stride; /* 0 with an SRQ */
+	/* Address space of who polls: inline data goes nowhere else. */
+	uint32_t space;
 	struct rnic_qp_cap cap; /* as granted, for query */
 	uint64_t user_handle;
 	struct rnic_hash hash; /* RNIC_QPT_HASH */
@@ -707,7 +757,7 @@ struct rnic_qp_info {
 bool rnic_qp_next(const struct rnic *r, uint32_t *it, struct rnic_qp_info *qp);
 
 struct rnic_objects {
-	uint32_t pds, mrs, cqs, srqs, qps, ahs, flows, xrcds;
+	uint32_t pds, mrs, mws, dms, cqs, srqs, qps, ahs, flows, xrcds;
 };
 
 /* Objects of @dev, or of all devices with ~0. */

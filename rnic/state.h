@@ -9,8 +9,9 @@
  *  - `req`: whoever holds req.lock; `resp`: whoever holds resp.lock;
  *  - `state` of a QP: atomic; RTS -> ERR by anybody, all else by control.
  *
- * Lock order: requester < responder < SRQ < CQ, at most one of each; an atomic's
- * lock is taken in a responder's.  A responder never takes a requester lock.
+ * Lock order: requester < bind < responder < SRQ < CQ, at most one of each; an
+ * atomic's lock is taken in a responder's.  A responder never takes a requester
+ * lock.
  */
 #ifndef RNIC_STATE_H
 #define RNIC_STATE_H
@@ -41,23 +42,54 @@ struct rnic_pd {
 	uint32_t live;
 	uint32_t ctx;
 	uint32_t dev;
-	uint32_t users; /* MRs, AHs, SRQs, counters and QPs */
+	uint32_t users;	    /* MRs, MWs, AHs, SRQs, counters and QPs */
+	uint32_t windows;   /* MWs */
+	uint32_t lock_made; /* once, for all users of this entry */
+	/* Taken to bind one of its windows, before a responder's. */
+	struct rnic_lock bind_lock;
 };
 
+enum rnic_key_kind {
+	RNIC_KEY_REGION,
+	RNIC_KEY_WINDOW_1, /* any QP of the PD */
+	RNIC_KEY_WINDOW_2, /* one QP, that of the bind */
+	RNIC_KEY_ENDING,   /* a window that can not be bound any more */
+};
+
+/* In access: may be named by who posts it.  Windows are not. */
+#define RNIC_LKEY (1u << 7)
+
+/*
+ * A region, or a window.  What is bound to a window is a copy of the part of
+ * the region that it opens: it is used like one.
+ */
 struct rnic_mr {
-	uint32_t
-		key; /* 0: not valid; stored last at create, first at destroy */
-	uint32_t last_key; /* of the previous user of this entry */
+	/* 0: not valid; stored last at create and bind, first at the end */
+	uint32_t key;
+	uint32_t last_key; /* number of the object, or of the previous one */
 	uint32_t pdn;
-	uint32_t access;
+	uint32_t access : 8;
+	uint32_t qpn : 24; /* window of type 2: the only one, else 0 */
 	uint32_t ctx;
 	uint32_t space;
-	uint32_t nseg;
-	uint32_t live; /* taken, perhaps not valid yet or any more */
+	uint8_t nseg;
+	uint8_t live;	 /* taken, perhaps not valid yet or any more */
+	uint8_t kind;	 /* enum rnic_key_kind */
+	uint8_t tag;	 /* window: of the last key that it had */
+	uint32_t parent; /* of a window its region, of a region its DM */
 	uint64_t iova;
 	uint64_t len;
 	uint64_t addr;
 	struct rnic_mr_seg seg[RNIC_MR_SEGS];
+};
+
+struct rnic_dm {
+	uint32_t live;
+	uint32_t ctx;
+	uint32_t dev;
+	uint32_t users; /* MRs */
+	uint64_t off;
+	uint64_t len;
 };
 
 struct rnic_cq {
@@ -271,6 +303,8 @@ struct rnic_requester {
 	uint32_t best_psn; /* highest acked_psn that there was */
 	uint32_t reads; /* READs and atomics sent and not complete */
 	uint32_t went_back; /* for a lost packet, and nothing came since */
+	/* WQE that has begun to change a window: it comes to its end. */
+	uint64_t binding;
 	struct rnic_counters counters;
 	/* Counted last; .psn: low bits of the WQE's index. */
 	struct rnic_atomic_slot counted;
@@ -313,6 +347,10 @@ struct rnic_responder {
 	uint32_t rnr_waiter; /* the peer waits for a receive, atomic */
 	uint32_t atomics; /* next of atomic[] */
 	struct rnic_atomic_slot atomic[RNIC_MAX_RD_ATOMIC];
+
+	/* Key that the message which ends with this PSN invalidates. */
+	uint32_t inv_key;
+	uint32_t inv_psn;
 
 	uint32_t fail_status; /* of `rqe`, when state became ERR */
 	uint32_t fail_syndrome;
@@ -388,7 +426,7 @@ struct rnic_shared {
 	uint32_t reserved;
 	struct rnic_device device[RNIC_MAX_DEVICES];
 
-	struct rnic_pool pds, mrs, cqs, srqs, qps, ahs, mcasts, counters;
+	struct rnic_pool pds, keys, dms, cqs, srqs, qps, ahs, mcasts, counters;
 	struct rnic_pool flows, flow_counters, wq_tables;
 	struct rnic_pool xrcds, qp_refs;
 	uint32_t last_domain;
@@ -401,7 +439,9 @@ struct rnic_shared {
 	struct rnic_pd pd[RNIC_MAX_PD];
 	struct rnic_ah ah[RNIC_MAX_AH];
 	struct rnic_mcast mcast[RNIC_MAX_MCAST];
-	struct rnic_mr mr[RNIC_MAX_MR];
+	struct rnic_mr mr[RNIC_MAX_KEYS];
+	uint32_t windows; /* so many of them are */
+	struct rnic_dm dm[RNIC_MAX_DM];
 	struct rnic_counter counter[RNIC_MAX_COUNTERS];
 	struct rnic_xrcd xrcd[RNIC_MAX_XRCD];
 	struct rnic_qp_ref qp_ref[RNIC_MAX_QP_REF];

@@ -37,6 +37,8 @@ struct pipe_end {
 };
 
 #define MAX_PIPES 512
+/* In an id: a pipe beside the one that the daemon writes to. */
+#define ANOTHER (1u << 31)
 #define MAX_MEM_FDS 256
 
 struct fd_cache {
@@ -50,6 +52,7 @@ static struct {
 	pthread_mutex_t drop; /* one destroyed object at a time */
 	sigset_t drop_mask;   /* of who holds it */
 	int ready;	      /* connected and mapped */
+	int maps_shown;	      /* the daemon has our maps */
 	int dead;	      /* the daemon is gone */
 	int arena_fd;
 	int sock;
@@ -65,6 +68,7 @@ static struct {
 	struct pipe_end channel[MAX_PIPES];
 	struct pipe_end async[MAX_PIPES];
 	struct fd_cache mem[MAX_MEM_FDS];
+	struct fd_cache maps[MAX_MEM_FDS];
 	/* From the environment */
 	char dir[256];
 	char options[SFNIC_OPTIONS_LINE];
@@ -150,6 +154,8 @@ static void explain_enomem(uint32_t op)
 		{SFNIC_CREATE_CQ, RNIC_MAX_CQ - 1,
 		 USED_UP("completion queues")},
 		{SFNIC_REG_MR, RNIC_MAX_MR - 1, USED_UP("memory regions")},
+		{SFNIC_ALLOC_MW, RNIC_MAX_MW - 1, USED_UP("memory windows")},
+		{SFNIC_ALLOC_DM, RNIC_MAX_DM - 1, USED_UP("device memories")},
 		{SFNIC_ALLOC_PD, RNIC_MAX_PD - 1,
 		 USED_UP("protection domains")},
 		{SFNIC_OPEN_XRCD, RNIC_MAX_XRCD - 1, USED_UP("XRC domains")},
@@ -161,7 +167,8 @@ static void explain_enomem(uint32_t op)
 	rnic_count_objects(&me.rnic, ~0u, &n);
 	for (i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
 		const uint32_t used[] = {n.qps, n.ahs, n.srqs, n.cqs,
-					 n.mrs, n.pds, n.xrcds};
+					 n.mrs, n.mws, n.dms,  n.pds,
+					 n.xrcds};
 
 		if (limits[i].op != op)
 			continue;
@@ -186,7 +193,8 @@ static void explain_enomem(uint32_t op)
 
 static bool waits(uint32_t op)
 {
-	return op == SFNIC_DEREG_MR || op == SFNIC_DESTROY_QP ||
+	return op == SFNIC_DEREG_MR || op == SFNIC_REREG_MR ||
+	       op == SFNIC_DEALLOC_MW || op == SFNIC_DESTROY_QP ||
 	       op == SFNIC_MODIFY_QP || op == SFNIC_RESIZE_CQ ||
 	       op == SFNIC_DESTROY_SRQ;
 }
@@ -265,16 +273,14 @@ static int pipe_fd(struct pipe_end *table, uint32_t kind, uint32_t id)
 	return fd;
 }
 
-static int mem_fd(uint32_t space)
+static int space_fd(struct fd_cache *table, uint32_t kind, uint32_t space)
 {
-	struct fd_cache *c = &me.mem[space % MAX_MEM_FDS];
+	struct fd_cache *c = &table[space % MAX_MEM_FDS];
 	int fd;
 
-	if (space == me.host.space)
-		return me.mem_fd;
 	if (__atomic_load_n(&c->id, __ATOMIC_ACQUIRE) == space)
 		return c->fd;
-	fd = ask_fd(SFNIC_FD_MEM, space);
+	fd = ask_fd(kind, space);
 	if (fd < 0)
 		return -1;
 	pthread_mutex_lock(&me.lock);
@@ -306,7 +312,10 @@ static int client_get_fd(uint32_t kind, uint32_t id)
 	case SFNIC_FD_ASYNC:
 		return pipe_fd(me.async, kind, async_id(id));
 	case SFNIC_FD_MEM:
-		return mem_fd(id);
+		return id == me.host.space ? me.mem_fd :
+					     space_fd(me.mem, kind, id);
+	case SFNIC_FD_MAPS:
+		return space_fd(me.maps, kind, id);
 	}
 	return -1;
 }
@@ -635,9 +644,13 @@ static void child_after_fork(void)
 	if (me.mem_fd >= 0)
 		let_go(me.mem_fd);
 	me.sock = me.watch = me.mem_fd = -1;
-	for (i = 0; i < MAX_MEM_FDS; i++)
+	me.maps_shown = 0;
+	for (i = 0; i < MAX_MEM_FDS; i++) {
 		if (me.mem[i].id == me.host.space)
 			me.mem[i].id = 0;
+		if (me.maps[i].id == me.host.space)
+			me.maps[i].id = 0;
+	}
 	me.ready = 0;
 }
 
@@ -728,13 +741,15 @@ err:
 static uint32_t context_by_position(int fd)
 {
 	struct stat st;
-	long pos;
+	long pos = raw_lseek(fd, 0, SEEK_CUR);
 
+	if (pos < 0 || (uint64_t)pos >> 40 != POSITION_MAGIC)
+		return 0;
+	/* It may have come from another process, before we are connected. */
+	if (!me.base)
+		sfnic_rnic();
 	if (!me.base || raw_fstat(fd, &st) || st.st_ino != me.ino ||
 	    st.st_dev != me.dev)
-		return 0;
-	pos = raw_lseek(fd, 0, SEEK_CUR);
-	if (pos < 0 || (uint64_t)pos >> 40 != POSITION_MAGIC)
 		return 0;
 	return (uint32_t)pos;
 }
@@ -957,8 +972,11 @@ static int open_pipe(uint32_t ctx, uint32_t op, struct pipe_end *table,
 	*id = op == SFNIC_CREATE_CHANNEL ? rsp.id : async_id(ctx);
 	raw_fstat(fd[0], &st);
 	pthread_mutex_lock(&me.lock);
+	/* A context that was imported here, too. */
 	p = pipe_find(table, *id);
-	if (!p)
+	if (p && p->read_fd >= 0)
+		*id |= ANOTHER;
+	if (!p || *id & ANOTHER)
 		p = pipe_find(table, 0);
 	if (p)
 		*p = (struct pipe_end){*id, fd[0], fd[1], st.st_ino};
@@ -1107,6 +1125,39 @@ uint32_t sfnic_drop_events(int fd, uint64_t record, uint32_t size)
 
 /* ---- memory regions ------------------------------------------------- */
 
+/*
+ * Whoever writes to memory that is paged on demand asks first whether its owner
+ * could: others see that in this file only.
+ */
+static int show_maps(void)
+{
+	struct sfnic_req req = {.op = SFNIC_SET_MAPS};
+	struct sfnic_rsp rsp;
+	int err, fd;
+
+	if (__atomic_load_n(&me.maps_shown, __ATOMIC_ACQUIRE))
+		return 0;
+	fd = (int)raw_open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -fd;
+	err = sfnic_call(&req, fd, &rsp, NULL);
+	raw_close(fd);
+	if (!err)
+		__atomic_store_n(&me.maps_shown, 1, __ATOMIC_RELEASE);
+	return err;
+}
+
+/* Makes ready what a region names, if it names memory of this process. */
+static int acquire(struct rnic_mr_attr *attr, struct convert_hold *held)
+{
+	bool own = !attr->dm && attr->space != RNIC_SPACE_NULL;
+
+	if (own && !(attr->access & RNIC_ON_DEMAND))
+		return convert_acquire(attr, held);
+	convert_none(attr, held);
+	return own ? show_maps() : 0;
+}
+
 int sfnic_reg_mr(uint32_t ctx, struct rnic_mr_attr *attr, uint32_t *key)
 {
 	struct sfnic_req req = {.op = SFNIC_REG_MR, .ctx = ctx};
@@ -1116,7 +1167,7 @@ int sfnic_reg_mr(uint32_t ctx, struct rnic_mr_attr *attr, uint32_t *key)
 
 	if (!sfnic_rnic())
 		return errno;
-	err = convert_acquire(attr, &held);
+	err = acquire(attr, &held);
 	if (err)
 		return err;
 	req.mr = *attr;
@@ -1127,6 +1178,61 @@ int sfnic_reg_mr(uint32_t ctx, struct rnic_mr_attr *attr, uint32_t *key)
 	}
 	*key = rsp.id;
 	convert_note(rsp.id, &held);
+	return 0;
+}
+
+/* What stays is filled in: the whole region is made ready anew. */
+static int merge(uint32_t ctx, uint32_t key, uint32_t mask,
+		 struct rnic_mr_attr *attr)
+{
+	struct rnic_mr_attr now;
+	int err = rnic_mr_query(&me.rnic, ctx, key, &now);
+
+	if (err)
+		return err;
+	if (!(mask & RNIC_MR_ACCESS))
+		attr->access = now.access;
+	attr->dm = now.dm;
+	attr->space = now.space;
+	if (mask & RNIC_MR_TRANSLATION) {
+		if (attr->access & RNIC_ZERO_BASED)
+			attr->iova = 0;
+		return 0;
+	}
+	attr->addr = now.addr;
+	attr->len = now.len;
+	attr->iova = now.iova;
+	return 0;
+}
+
+int sfnic_rereg_mr(uint32_t ctx, uint32_t key, uint32_t mask,
+		   struct rnic_mr_attr *attr)
+{
+	bool anew = mask & (RNIC_MR_TRANSLATION | RNIC_MR_ACCESS);
+	struct sfnic_req req = {.op = SFNIC_REREG_MR, .ctx = ctx};
+	struct convert_hold held;
+	struct sfnic_rsp rsp;
+	int err;
+
+	if (!sfnic_rnic())
+		return errno;
+	err = merge(ctx, key, mask, attr);
+	if (!err && anew)
+		err = acquire(attr, &held);
+	if (err)
+		return err;
+	req.rereg_mr.key = key;
+	req.rereg_mr.mask = mask;
+	req.rereg_mr.attr = *attr;
+	err = sfnic_call(&req, -1, &rsp, NULL);
+	if (!anew)
+		return err;
+	if (err) {
+		convert_release(&held);
+		return err;
+	}
+	convert_forget(key);
+	convert_note(key, &held);
 	return 0;
 }
 

@@ -47,7 +47,7 @@ struct block {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct block blocks[MAX_BLOCKS];
 /* A region holds every block of its range that is not younger than it. */
-static struct convert_hold notes[RNIC_MAX_MR];
+static struct convert_hold notes[RNIC_MAX_KEYS];
 static uint32_t high; /* blocks at and above were never used */
 static uint64_t seq;
 static int own_threads;
@@ -503,12 +503,11 @@ static bool writable(uint64_t start, uint64_t end)
  * Maps in what is to be registered, as pinning would: a region that is not
  * mapped, or not writable though it must be, is refused.
  */
-static int populate(const struct rnic_mr_attr *attr)
+int convert_prefetch(uint64_t addr, uint64_t len, bool write)
 {
 	uint64_t mask = RNIC_PAGE - 1;
-	uint64_t start = attr->addr & ~mask;
-	uint64_t end = (attr->addr + attr->len + mask) & ~mask;
-	bool write = attr->access & RNIC_LOCAL_WRITE;
+	uint64_t start = addr & ~mask;
+	uint64_t end = (addr + len + mask) & ~mask;
 	long err;
 
 	if (end < start)
@@ -545,7 +544,8 @@ int convert_acquire(struct rnic_mr_attr *attr, struct convert_hold *held)
 	*held = (struct convert_hold){attr->addr, attr->len, 0};
 	if (!attr->len)
 		return 0;
-	err = populate(attr);
+	err = convert_prefetch(attr->addr, attr->len,
+			       attr->access & RNIC_LOCAL_WRITE);
 	if (err)
 		return err;
 	enter(&old);
@@ -554,6 +554,12 @@ int convert_acquire(struct rnic_mr_attr *attr, struct convert_hold *held)
 	held->seq = seq;
 	leave(&old);
 	return 0;
+}
+
+void convert_none(struct rnic_mr_attr *attr, struct convert_hold *held)
+{
+	attr->nseg = 0;
+	*held = (struct convert_hold){.len = 0};
 }
 
 void convert_release(const struct convert_hold *held)
@@ -569,12 +575,12 @@ void convert_release(const struct convert_hold *held)
 
 void convert_note(uint32_t key, const struct convert_hold *held)
 {
-	notes[SF_KEY_INDEX(key) % RNIC_MAX_MR] = *held;
+	notes[SF_KEY_INDEX(key) % RNIC_MAX_KEYS] = *held;
 }
 
 void convert_forget(uint32_t key)
 {
-	struct convert_hold *n = &notes[SF_KEY_INDEX(key) % RNIC_MAX_MR];
+	struct convert_hold *n = &notes[SF_KEY_INDEX(key) % RNIC_MAX_KEYS];
 
 	convert_release(n);
 	n->len = 0;

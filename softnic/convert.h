@@ -20,10 +20,18 @@ struct convert_hold {
  * converts what can be converted, fills in attr->seg.
  */
 int convert_acquire(struct rnic_mr_attr *attr, struct convert_hold *hold);
+/*
+ * The same for a region that is paged on demand: nothing is checked or
+ * converted.
+ */
+void convert_none(struct rnic_mr_attr *attr, struct convert_hold *hold);
 void convert_release(const struct convert_hold *hold);
 /* The region got its key; convert_forget() releases what it holds. */
 void convert_note(uint32_t key, const struct convert_hold *hold);
 void convert_forget(uint32_t key);
+
+/* Pages in; EFAULT if not all of it is mapped as @write needs. */
+int convert_prefetch(uint64_t addr, uint64_t len, bool write);
 
 /* Is any of it in the arena?  Takes no lock. */
 bool convert_covers(uint64_t addr, uint64_t len);

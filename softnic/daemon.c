@@ -46,6 +46,7 @@ struct space {
 	uint32_t id; /* 0: free */
 	uint32_t last_id;
 	int mem_fd;
+	int maps_fd;
 	int pid;
 };
 
@@ -185,6 +186,9 @@ static int daemon_get_fd(uint32_t kind, uint32_t id)
 	case SFNIC_FD_MEM:
 		space = space_get(id);
 		return space ? space->mem_fd : -1;
+	case SFNIC_FD_MAPS:
+		space = space_get(id);
+		return space ? space->maps_fd : -1;
 	case SFNIC_FD_KICK:
 		return d.host.kick_fd;
 	}
@@ -320,6 +324,8 @@ static void space_end(uint32_t index)
 	free_blocks(id);
 	if (s->mem_fd >= 0)
 		close(s->mem_fd);
+	if (s->maps_fd >= 0)
+		close(s->maps_fd);
 	s->id = 0;
 }
 
@@ -474,6 +480,7 @@ static int op_hello(struct call *c)
 	s = &d.space[i];
 	s->id = s->last_id = new_id(s->last_id, i);
 	s->mem_fd = c->fd;
+	s->maps_fd = -1;
 	s->pid = c->req->hello.pid;
 	c->fd = -1;
 	c->conn->space = i;
@@ -536,13 +543,60 @@ static int op_reg_mr(struct call *c)
 {
 	struct rnic_mr_attr attr = c->req->mr;
 
-	attr.space = d.space[c->conn->space].id;
+	if (attr.space != RNIC_SPACE_NULL)
+		attr.space = d.space[c->conn->space].id;
 	return rnic_mr_create(&d.rnic, c->req->ctx, &attr, &c->rsp->id);
+}
+
+static int op_rereg_mr(struct call *c)
+{
+	struct rnic_mr_attr attr = c->req->rereg_mr.attr;
+
+	attr.space = d.space[c->conn->space].id;
+	return rnic_mr_modify(&d.rnic, c->req->ctx, c->req->rereg_mr.key,
+			      c->req->rereg_mr.mask, &attr);
 }
 
 static int op_dereg_mr(struct call *c)
 {
 	return rnic_mr_destroy(&d.rnic, c->req->ctx, c->req->id);
+}
+
+static int op_alloc_mw(struct call *c)
+{
+	return rnic_mw_create(&d.rnic, c->req->ctx, c->req->alloc_mw.pdn,
+			      c->req->alloc_mw.type, &c->rsp->id);
+}
+
+static int op_dealloc_mw(struct call *c)
+{
+	return rnic_mw_destroy(&d.rnic, c->req->ctx, c->req->id);
+}
+
+static int op_alloc_dm(struct call *c)
+{
+	uint64_t off;
+
+	return rnic_dm_create(&d.rnic, c->req->ctx, c->ctx->dev,
+			      c->req->alloc_dm.len, &c->rsp->id, &off);
+}
+
+static int op_free_dm(struct call *c)
+{
+	return rnic_dm_destroy(&d.rnic, c->req->ctx, c->req->id);
+}
+
+static int op_set_maps(struct call *c)
+{
+	struct space *s = &d.space[c->conn->space];
+
+	if (c->fd < 0)
+		return EMFILE; /* it was sent, there was no room for it */
+	if (s->maps_fd >= 0)
+		close(s->maps_fd);
+	s->maps_fd = c->fd;
+	c->fd = -1;
+	return 0;
 }
 
 static int op_channel(struct call *c)
@@ -569,8 +623,9 @@ static int op_async(struct call *c)
 {
 	if (c->fd < 0)
 		return EMFILE;
+	/* Who imports the context gets one, too, but the first is told. */
 	if (c->ctx->async >= 0)
-		close(c->ctx->async);
+		return 0;
 	c->ctx->async = c->fd;
 	c->fd = -1;
 	return 0;
@@ -673,6 +728,7 @@ static int op_create_qp(struct call *c)
 	struct rnic_qp_init init = c->req->qp;
 
 	init.dev = c->ctx->dev;
+	init.space = d.space[c->conn->space].id;
 	return rnic_qp_create(&d.rnic, c->req->ctx, &init, &c->rsp->id,
 			      &c->rsp->qp.mem);
 }
@@ -907,6 +963,12 @@ static const struct {
 	[SFNIC_DEALLOC_PD] = {op_dealloc_pd, NEEDS_CTX},
 	[SFNIC_REG_MR] = {op_reg_mr, NEEDS_CTX},
 	[SFNIC_DEREG_MR] = {op_dereg_mr, NEEDS_CTX},
+	[SFNIC_REREG_MR] = {op_rereg_mr, NEEDS_CTX},
+	[SFNIC_ALLOC_MW] = {op_alloc_mw, NEEDS_CTX},
+	[SFNIC_DEALLOC_MW] = {op_dealloc_mw, NEEDS_CTX},
+	[SFNIC_ALLOC_DM] = {op_alloc_dm, NEEDS_CTX},
+	[SFNIC_FREE_DM] = {op_free_dm, NEEDS_CTX},
+	[SFNIC_SET_MAPS] = {op_set_maps, NEEDS_SPACE},
 	[SFNIC_CREATE_CHANNEL] = {op_channel, NEEDS_CTX},
 	[SFNIC_SET_ASYNC] = {op_async, NEEDS_CTX},
 	[SFNIC_CREATE_CQ] = {op_create_cq, NEEDS_CTX},

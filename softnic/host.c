@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Locks, time, events and foreign memory for the RNIC core. */
 #include <pthread.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <time.h>
 #include "softnic/host.h"
+#include "softnic/maps.h"
 #include "softnic/raw.h"
 #include "rdma/ib_user_verbs.h"
 
@@ -267,6 +270,85 @@ static bool unsafe(const struct sfnic_host *h, const struct rnic_ref *ref)
 	return ref->space == h->space;
 }
 
+/*
+ * Memory that is paged on demand.  /proc/self/mem does not mind protection: the
+ * kernel copies as the program itself would where that is us, else the owner's
+ * map is looked at first.
+ */
+static long copy_own(const struct rnic_ref *ref, uint64_t off, char *buf,
+		     uint64_t len, bool write)
+{
+	while (len) {
+		struct iovec local = {buf, len};
+		struct iovec remote = {(void *)(uintptr_t)(ref->va + off), len};
+		long n = RAW(write ? SYS_process_vm_writev :
+				     SYS_process_vm_readv,
+			     getpid(), &local, 1, &remote, 1, 0);
+
+		if (n == -EINTR)
+			continue;
+		if (n <= 0)
+			return n ? n : -EFAULT;
+		buf += n;
+		off += (uint64_t)n;
+		len -= (uint64_t)n;
+	}
+	return 0;
+}
+
+static bool allowed(const struct sfnic_host *h, const struct rnic_ref *ref,
+		    uint64_t off, uint64_t len, bool write)
+{
+	int fd = h->get_fd(SFNIC_FD_MAPS, ref->space);
+
+	return fd >= 0 && maps_allow(fd, ref->va + off, len, write);
+}
+
+/* One piece between @buf and any kind of memory. */
+static bool copy_piece(const struct sfnic_host *h, const struct rnic_ref *ref,
+		       uint64_t off, char *buf, uint64_t len, bool write)
+{
+	char *p = near_pointer(h, ref);
+	int fd;
+
+	if (p && !unsafe(h, ref)) {
+		memcpy(write ? p + off : buf, write ? buf : p + off, len);
+		return true;
+	}
+	if (ref->on_demand && unsafe(h, ref)) {
+		long err = copy_own(ref, off, buf, len, write);
+
+		/* A sandbox may forbid it. */
+		if (err != -EPERM && err != -ENOSYS)
+			return !err;
+	}
+	if (ref->on_demand && !allowed(h, ref, off, len, write))
+		return false;
+	fd = h->get_fd(SFNIC_FD_MEM, ref->space);
+	if (fd < 0)
+		return false;
+	return write ? !copy_out(fd, ref->va + off, buf, len) :
+		       !copy_in(fd, ref->va + off, buf, len);
+}
+
+static enum rnic_copy_result copy_on_demand(const struct sfnic_host *h,
+					    const struct rnic_ref *dst,
+					    const struct rnic_ref *src,
+					    uint64_t len)
+{
+	uint64_t off = 0, n;
+	char buf[16384];
+
+	for (; off < len; off += n) {
+		n = len - off < sizeof(buf) ? len - off : sizeof(buf);
+		if (!copy_piece(h, src, off, buf, n, false))
+			return RNIC_FAULT_SRC;
+		if (!copy_piece(h, dst, off, buf, n, true))
+			return RNIC_FAULT_DST;
+	}
+	return RNIC_COPY_OK;
+}
+
 enum rnic_copy_result sfnic_copy(void *host, const struct rnic_ref *dst,
 				 const struct rnic_ref *src)
 {
@@ -275,6 +357,8 @@ enum rnic_copy_result sfnic_copy(void *host, const struct rnic_ref *dst,
 	uint64_t len = dst->len < src->len ? dst->len : src->len;
 	int dst_fd = -1, src_fd = -1;
 
+	if (dst->on_demand || src->on_demand)
+		return copy_on_demand(h, dst, src, len);
 	/* Of two near sides the far one is the unsafe one, if any. */
 	if (!d || (unsafe(h, dst) && s)) {
 		dst_fd = h->get_fd(SFNIC_FD_MEM, dst->space);

@@ -33,7 +33,8 @@ static void parse_line(const char *p, const char *end, struct mapping *m)
 
 	m->start = number(&p, end, 16);
 	m->end = number(&p, end, 16);
-	m->writable = end - p > 4 && p[0] == 'r' && p[1] == 'w';
+	m->readable = end - p > 4 && p[0] == 'r';
+	m->writable = m->readable && p[1] == 'w';
 	m->shared = end - p > 4 && p[3] == 's';
 	p = end - p > 5 ? p + 5 : end;
 	m->off = number(&p, end, 16);
@@ -57,19 +58,20 @@ static void clip(struct mapping *m, uint64_t start, uint64_t end)
 		m->end = end;
 }
 
-int maps_read(uint64_t start, uint64_t end, struct mapping *maps, int max)
+/* The file's position is left alone: others read it, too. */
+static int maps_read_fd(int fd, uint64_t start, uint64_t end,
+			struct mapping *maps, int max)
 {
 	char buf[8192];
 	size_t have = 0;
-	int n = 0, fd = (int)raw_open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-	long got;
+	int n = 0;
+	long got, at = 0;
 
-	if (fd < 0)
-		return -1;
 	while (n < max &&
-	       (got = raw_read(fd, buf + have, sizeof(buf) - have)) > 0) {
+	       (got = raw_pread(fd, buf + have, sizeof(buf) - have, at)) > 0) {
 		char *line = buf, *nl;
 
+		at += got;
 		have += (size_t)got;
 		while (n < max &&
 		       (nl = memchr(line, '\n', have - (size_t)(line - buf)))) {
@@ -77,7 +79,9 @@ int maps_read(uint64_t start, uint64_t end, struct mapping *maps, int max)
 
 			parse_line(line, nl, &m);
 			line = nl + 1;
-			if (m.end <= start || m.start >= end)
+			if (m.start >= end)
+				return n;
+			if (m.end <= start)
 				continue;
 			clip(&m, start, end);
 			maps[n++] = m;
@@ -85,8 +89,38 @@ int maps_read(uint64_t start, uint64_t end, struct mapping *maps, int max)
 		have -= (size_t)(line - buf);
 		memmove(buf, line, have);
 	}
+	return n;
+}
+
+int maps_read(uint64_t start, uint64_t end, struct mapping *maps, int max)
+{
+	int n, fd = (int)raw_open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -1;
+	n = maps_read_fd(fd, start, end, maps, max);
 	raw_close(fd);
 	return n;
+}
+
+bool maps_allow(int fd, uint64_t va, uint64_t len, bool write)
+{
+	uint64_t at = va;
+	struct mapping maps[16];
+	int i, n;
+
+	while (at - va < len) {
+		n = maps_read_fd(fd, at, va + len, maps, 16);
+		if (n <= 0)
+			return false;
+		for (i = 0; i < n; i++) {
+			if (maps[i].start != at ||
+			    !(write ? maps[i].writable : maps[i].readable))
+				return false;
+			at = maps[i].end;
+		}
+	}
+	return true;
 }
 
 int maps_threads(void)

@@ -466,11 +466,18 @@ static int node_stat(const struct place *at, int ret, struct stat *st)
 	return ret;
 }
 
+/* Of a file without a name, such as a command fd from another process. */
+static inline bool came_by_message(int fd, const struct stat *st, uint32_t *dev)
+{
+	return unlikely(!st->st_nlink && S_ISREG(st->st_mode)) && wanted() &&
+	       sfnic_context(fd, dev);
+}
+
 static inline int fd_stat(int fd, int ret, struct stat *st)
 {
 	uint32_t dev;
 
-	if (!ret && command_fd(fd, &dev))
+	if (!ret && (command_fd(fd, &dev) || came_by_message(fd, st, &dev)))
 		sfnic_fake_fstat(dev, st);
 	else if (!ret && unlikely(fd_what(fd) & SFNIC_FD_CM))
 		sfnic_fake_cm_stat(st);

@@ -23,6 +23,12 @@ enum sfnic_op {
 	SFNIC_DEALLOC_PD,
 	SFNIC_REG_MR,
 	SFNIC_DEREG_MR,
+	SFNIC_REREG_MR,
+	SFNIC_ALLOC_MW,
+	SFNIC_DEALLOC_MW,
+	SFNIC_ALLOC_DM,
+	SFNIC_FREE_DM,
+	SFNIC_SET_MAPS,	      /* fd: /proc/self/maps */
 	SFNIC_CREATE_CHANNEL, /* fd: write end of the event pipe */
 	SFNIC_SET_ASYNC,      /* fd: write end of the event pipe */
 	SFNIC_CREATE_CQ,
@@ -66,6 +72,7 @@ enum sfnic_fd_kind {
 	SFNIC_FD_ASYNC,
 	SFNIC_FD_MEM,
 	SFNIC_FD_KICK, /* eventfd: rnic_tick() is wanted earlier */
+	SFNIC_FD_MAPS, /* of an address space with regions on demand */
 };
 
 /* What a process maps accessibly at first. */
@@ -108,7 +115,20 @@ struct sfnic_req {
 			uint32_t dev;
 		} open;
 		uint32_t id; /* dealloc, dereg (key), destroy; WATCH: space */
-		struct rnic_mr_attr mr; /* .space is filled in by the daemon */
+		/* .space is filled in by the daemon, but for SPACE_NULL */
+		struct rnic_mr_attr mr;
+		struct {
+			uint32_t key;
+			uint32_t mask; /* enum rnic_mr_mask */
+			struct rnic_mr_attr attr;
+		} rereg_mr;
+		struct {
+			uint32_t pdn;
+			uint32_t type;
+		} alloc_mw;
+		struct {
+			uint64_t len;
+		} alloc_dm;
 		struct rnic_cq_attr cq; /* .dev likewise */
 		struct {
 			uint32_t cqn;

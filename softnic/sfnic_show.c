@@ -316,10 +316,11 @@ static void json_device(const struct rnic *r, uint32_t dev,
 
 	rnic_count_objects(r, dev, &n);
 	printf("%s\n  {\"name\": \"%s\", \"pds\": %u, \"mrs\": %u, "
-	       "\"ahs\": %u, \"cqs\": %u, \"srqs\": %u, \"qps\": %u, "
-	       "\"flows\": %u, \"xrcds\": %u, \"ports\": [",
-	       dev ? "," : "", info->name, n.pds, n.mrs, n.ahs, n.cqs, n.srqs,
-	       n.qps, n.flows, n.xrcds);
+	       "\"mws\": %u, \"dms\": %u, \"ahs\": %u, \"cqs\": %u, \"srqs\": "
+	       "%u, \"qps\": %u, \"flows\": %u, "
+	       "\"xrcds\": %u, \"ports\": [",
+	       dev ? "," : "", info->name, n.pds, n.mrs, n.mws, n.dms, n.ahs,
+	       n.cqs, n.srqs, n.qps, n.flows, n.xrcds);
 	for (port = 1; port <= info->ports; port++) {
 		rnic_port_counters(r, dev, port, &sum);
 		printf("%s\n    {\"port\": %u, ", port > 1 ? "," : "", port);

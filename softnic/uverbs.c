@@ -141,6 +141,12 @@ static const struct write_method write_methods[IB_USER_VERBS_CMD_OPEN_QP +
 	[IB_USER_VERBS_CMD_DEALLOC_PD] =
 		REQ(uverbs_dealloc_pd, ib_uverbs_dealloc_pd),
 	[IB_USER_VERBS_CMD_REG_MR] = DRIVER(uverbs_reg_mr, ib_uverbs_reg_mr),
+	[IB_USER_VERBS_CMD_REREG_MR] =
+		DRIVER(uverbs_rereg_mr, ib_uverbs_rereg_mr),
+	[IB_USER_VERBS_CMD_ALLOC_MW] =
+		DRIVER(uverbs_alloc_mw, ib_uverbs_alloc_mw),
+	[IB_USER_VERBS_CMD_DEALLOC_MW] =
+		REQ(uverbs_dealloc_mw, ib_uverbs_dealloc_mw),
 	[IB_USER_VERBS_CMD_DEREG_MR] = REQ(uverbs_dereg_mr, ib_uverbs_dereg_mr),
 	[IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL] = REQ_RESP(
 		uverbs_create_comp_channel, ib_uverbs_create_comp_channel),

@@ -31,12 +31,19 @@ struct uverbs_ops {
 	void (*close_fd)(int fd);
 	int (*reg_mr)(uint32_t ctx, struct rnic_mr_attr *attr, uint32_t *key);
 	int (*dereg_mr)(uint32_t ctx, uint32_t key);
+	int (*rereg_mr)(uint32_t ctx, uint32_t key, uint32_t mask,
+			struct rnic_mr_attr *attr);
+	int (*prefetch)(uint64_t addr, uint64_t len, bool write);
 
 	/* See rnic.h, rnic_*() of the same names. */
 	void (*sq_ring)(uint32_t qpn);
 	void (*rq_ring)(uint32_t qpn);
 	void (*srq_ring)(uint32_t srqn);
 	void (*cq_arm)(uint32_t cqn);
+	int (*query_pd)(uint32_t ctx, uint32_t pdn);
+	int (*query_mr)(uint32_t ctx, uint32_t key, struct rnic_mr_attr *attr);
+	int (*query_dm)(uint32_t ctx, uint32_t dm, uint64_t *off,
+			uint64_t *len);
 	int (*device_info)(uint32_t dev, struct rnic_device_info *info);
 	int (*port_info)(uint32_t dev, uint32_t port,
 			 struct rnic_port_info *info);

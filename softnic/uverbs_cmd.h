@@ -142,7 +142,18 @@ int uverbs_ioctl_query_gid_entry(struct uverbs_cmd *c);
 int uverbs_alloc_pd(struct uverbs_cmd *c);
 int uverbs_dealloc_pd(struct uverbs_cmd *c);
 int uverbs_ioctl_destroy_pd(struct uverbs_cmd *c);
+int uverbs_ioctl_query_pd(struct uverbs_cmd *c);
 int uverbs_reg_mr(struct uverbs_cmd *c);
+int uverbs_rereg_mr(struct uverbs_cmd *c);
+int uverbs_ioctl_query_mr(struct uverbs_cmd *c);
+int uverbs_ioctl_advise_mr(struct uverbs_cmd *c);
+int uverbs_ioctl_alloc_dm(struct uverbs_cmd *c);
+int uverbs_ioctl_free_dm(struct uverbs_cmd *c);
+int uverbs_ioctl_query_dm(struct uverbs_cmd *c);
+int uverbs_ioctl_reg_dm_mr(struct uverbs_cmd *c);
+int uverbs_alloc_mw(struct uverbs_cmd *c);
+int uverbs_dealloc_mw(struct uverbs_cmd *c);
+int uverbs_ioctl_destroy_mw(struct uverbs_cmd *c);
 int uverbs_dereg_mr(struct uverbs_cmd *c);
 int uverbs_ioctl_destroy_mr(struct uverbs_cmd *c);
 

@@ -121,12 +121,16 @@ static const struct ib_uverbs_query_device_resp device_limits = {
 	.device_cap_flags = IB_UVERBS_DEVICE_CURR_QP_STATE_MOD |
 			    IB_UVERBS_DEVICE_SYS_IMAGE_GUID |
 			    IB_UVERBS_DEVICE_RC_RNR_NAK_GEN |
-			    IB_UVERBS_DEVICE_XRC,
+			    IB_UVERBS_DEVICE_XRC |
+			    IB_UVERBS_DEVICE_MEM_WINDOW |
+			    IB_UVERBS_DEVICE_MEM_MGT_EXTENSIONS |
+			    IB_UVERBS_DEVICE_MEM_WINDOW_TYPE_2B,
 	.max_sge = SF_MAX_SEND_SGE,
 	.max_sge_rd = SF_MAX_SEND_SGE,
 	.max_cq = USABLE(RNIC_MAX_CQ),
 	.max_cqe = 1u << SF_MAX_CQ_LOG_DEPTH,
 	.max_mr = USABLE(RNIC_MAX_MR),
+	.max_mw = USABLE(RNIC_MAX_MW),
 	.max_pd = USABLE(RNIC_MAX_PD),
 	.max_ah = USABLE(RNIC_MAX_AH),
 	.max_mcast_grp = RNIC_MAX_MCAST,
@@ -197,9 +201,34 @@ int uverbs_query_device(struct uverbs_cmd *c)
 	return err ? err : uverbs_respond(c, &resp, sizeof(resp));
 }
 
+/* enum ibv_odp_general_caps, enum ibv_odp_transport_cap_bits */
+#define ODP (1u << 0)
+#define ODP_IMPLICIT (1u << 1)
+#define ODP_SEND (1u << 0)
+#define ODP_RECV (1u << 1)
+#define ODP_WRITE (1u << 2)
+#define ODP_READ (1u << 3)
+#define ODP_ATOMIC (1u << 4)
+#define ODP_SRQ_RECV (1u << 5)
+#define ODP_UD (ODP_SEND | ODP_RECV | ODP_SRQ_RECV)
+#define ODP_UC (ODP_UD | ODP_WRITE)
+#define ODP_RC (ODP_UC | ODP_READ | ODP_ATOMIC)
+
+/* Newer than the header may be: IB_UVERBS_DEVICE_ATOMIC_WRITE. */
+#define DEVICE_ATOMIC_WRITE (1ull << 40)
+
 int uverbs_ex_query_device(struct uverbs_cmd *c)
 {
 	struct ib_uverbs_ex_query_device_resp resp = {
+		.odp_caps =
+			{
+				.general_caps = ODP | ODP_IMPLICIT,
+				.per_transport_caps.rc_odp_caps = ODP_RC,
+				.per_transport_caps.uc_odp_caps = ODP_UC,
+				.per_transport_caps.ud_odp_caps = ODP_UD,
+			},
+		.xrc_odp_caps = ODP_RC,
+		.max_dm_size = RNIC_MAX_DM_SIZE,
 		.timestamp_mask = ~0ull,
 		.hca_core_clock = CLOCK_KHZ,
 	};
@@ -217,7 +246,8 @@ int uverbs_ex_query_device(struct uverbs_cmd *c)
 	err = fill_device(c, &resp.base);
 	if (err)
 		return err;
-	resp.device_cap_flags_ex = resp.base.device_cap_flags;
+	resp.device_cap_flags_ex =
+		resp.base.device_cap_flags | DEVICE_ATOMIC_WRITE;
 	if (has_raw(c))
 		fill_raw(&resp, &driver);
 	err = uverbs_put_uhw(c, &driver, sizeof(driver));

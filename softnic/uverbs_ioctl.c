@@ -33,6 +33,10 @@ struct attr_spec {
 	{                                  \
 		ATTR_IN, false, size, size \
 	}
+#define IN_LONGER(min)                         \
+	{                                      \
+		ATTR_IN, true, min, ANY_LONGER \
+	}
 #define FLAGS_OPT                    \
 	{                            \
 		ATTR_IN, false, 4, 8 \
@@ -65,6 +69,11 @@ struct attr_spec {
 	{                                   \
 		ATTR_NEW_OBJECT, true, 0, 0 \
 	}
+/* Of the driver's own methods: the two attributes have other uses. */
+#define DRIVER_QUERY(size)                                                  \
+	[UVERBS_SLOT_UHW_IN] = OBJECT, [UVERBS_SLOT_UHW_OUT] = {ATTR_OUT,   \
+								true, size, \
+								ANY_LONGER}
 #define FD_OPT                       \
 	{                            \
 		ATTR_FD, false, 0, 0 \
@@ -95,6 +104,13 @@ static int invoke_write(struct uverbs_cmd *c)
 {
 	return uverbs_invoke(c, c->attr[UVERBS_ATTR_WRITE_CMD].value);
 }
+
+_Static_assert((int)SCALEFABRIC_QUERY_CONTEXT_RESP ==
+			       (int)UVERBS_ATTR_UHW_OUT &&
+		       (int)SCALEFABRIC_QUERY_HANDLE ==
+			       (int)UVERBS_ATTR_UHW_IN &&
+		       (int)SCALEFABRIC_QUERY_RESP == (int)UVERBS_ATTR_UHW_OUT,
+	       "attributes of the driver have these two slots");
 
 static const struct ioctl_method ioctl_methods[] = {
 	{UVERBS_OBJECT_DEVICE,
@@ -160,6 +176,71 @@ static const struct ioctl_method ioctl_methods[] = {
 	 uverbs_ioctl_destroy_pd,
 	 {
 		 [UVERBS_ATTR_DESTROY_PD_HANDLE] = OBJECT,
+	 }},
+	{UVERBS_OBJECT_PD,
+	 SCALEFABRIC_PD_QUERY,
+	 uverbs_ioctl_query_pd,
+	 {
+		 DRIVER_QUERY(sizeof(struct scalefabric_alloc_pd_resp)),
+	 }},
+	{UVERBS_OBJECT_MR,
+	 UVERBS_METHOD_QUERY_MR,
+	 uverbs_ioctl_query_mr,
+	 {
+		 [UVERBS_ATTR_QUERY_MR_HANDLE] = OBJECT,
+		 [UVERBS_ATTR_QUERY_MR_RESP_LKEY] = OUT(4),
+		 [UVERBS_ATTR_QUERY_MR_RESP_RKEY] = OUT(4),
+		 [UVERBS_ATTR_QUERY_MR_RESP_LENGTH] = OUT(8),
+		 [UVERBS_ATTR_QUERY_MR_RESP_IOVA] = OUT_OPT(8),
+	 }},
+	{UVERBS_OBJECT_MR,
+	 UVERBS_METHOD_ADVISE_MR,
+	 uverbs_ioctl_advise_mr,
+	 {
+		 [UVERBS_ATTR_ADVISE_MR_PD_HANDLE] = OBJECT,
+		 [UVERBS_ATTR_ADVISE_MR_ADVICE] = IN(8),
+		 [UVERBS_ATTR_ADVISE_MR_FLAGS] = FLAGS,
+		 [UVERBS_ATTR_ADVISE_MR_SGE_LIST] =
+			 IN_LONGER(sizeof(struct ib_uverbs_sge)),
+	 }},
+	{UVERBS_OBJECT_MR,
+	 UVERBS_METHOD_DM_MR_REG,
+	 uverbs_ioctl_reg_dm_mr,
+	 {
+		 [UVERBS_ATTR_REG_DM_MR_HANDLE] = NEW_OBJECT,
+		 [UVERBS_ATTR_REG_DM_MR_OFFSET] = IN(8),
+		 [UVERBS_ATTR_REG_DM_MR_LENGTH] = IN(8),
+		 [UVERBS_ATTR_REG_DM_MR_PD_HANDLE] = OBJECT,
+		 [UVERBS_ATTR_REG_DM_MR_ACCESS_FLAGS] = FLAGS,
+		 [UVERBS_ATTR_REG_DM_MR_DM_HANDLE] = OBJECT,
+		 [UVERBS_ATTR_REG_DM_MR_RESP_LKEY] = OUT(4),
+		 [UVERBS_ATTR_REG_DM_MR_RESP_RKEY] = OUT(4),
+	 }},
+	{UVERBS_OBJECT_MW,
+	 UVERBS_METHOD_MW_DESTROY,
+	 uverbs_ioctl_destroy_mw,
+	 {
+		 [UVERBS_ATTR_DESTROY_MW_HANDLE] = OBJECT,
+	 }},
+	{UVERBS_OBJECT_DM,
+	 UVERBS_METHOD_DM_ALLOC,
+	 uverbs_ioctl_alloc_dm,
+	 {
+		 [UVERBS_ATTR_ALLOC_DM_HANDLE] = NEW_OBJECT,
+		 [UVERBS_ATTR_ALLOC_DM_LENGTH] = IN(8),
+		 [UVERBS_ATTR_ALLOC_DM_ALIGNMENT] = IN(4),
+	 }},
+	{UVERBS_OBJECT_DM,
+	 UVERBS_METHOD_DM_FREE,
+	 uverbs_ioctl_free_dm,
+	 {
+		 [UVERBS_ATTR_FREE_DM_HANDLE] = OBJECT,
+	 }},
+	{UVERBS_OBJECT_DM,
+	 SCALEFABRIC_DM_QUERY,
+	 uverbs_ioctl_query_dm,
+	 {
+		 DRIVER_QUERY(sizeof(struct scalefabric_query_dm_resp)),
 	 }},
 	{UVERBS_OBJECT_MR,
 	 UVERBS_METHOD_MR_DESTROY,

@@ -40,6 +40,12 @@ static void give_dest(struct ib_uverbs_qp_dest *dest, const struct rnic_av *av)
 	memcpy(dest->dgid, av->dgid, sizeof(dest->dgid));
 }
 
+/* Programs give a QP the flags of its regions: these say nothing about one. */
+#define OF_REGIONS                                                \
+	(IB_UVERBS_ACCESS_MW_BIND | IB_UVERBS_ACCESS_ZERO_BASED | \
+	 IB_UVERBS_ACCESS_ON_DEMAND | IB_UVERBS_ACCESS_HUGETLB |  \
+	 IB_UVERBS_ACCESS_OPTIONAL_RANGE)
+
 static void take_attr(struct rnic_qp_attr *attr,
 		      const struct ib_uverbs_modify_qp *cmd)
 {
@@ -52,7 +58,7 @@ static void take_attr(struct rnic_qp_attr *attr,
 		.rq_psn = cmd->rq_psn,
 		.sq_psn = cmd->sq_psn,
 		.dest_qpn = cmd->dest_qp_num,
-		.access = cmd->qp_access_flags,
+		.access = cmd->qp_access_flags & ~OF_REGIONS,
 		.pkey_index = cmd->pkey_index,
 		.alt_pkey_index = cmd->alt_pkey_index,
 		.en_sqd_notify = cmd->en_sqd_async_notify,

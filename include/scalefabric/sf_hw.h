@@ -135,6 +135,28 @@ SF_INLINE sf_u32 sf_slot_data_offset(sf_u32 pos, int args_used)
 	return SF_SLOT_DATA + pos;
 }
 
+/*
+ * SF_OP_BIND_MW, at SF_SLOT_DATA; n_sge is 0.  The rest is in the head: rkey is
+ * the key that the window is to have (its index names the window), imm the lkey
+ * of the region, remote_addr the first byte, as the region counts.
+ */
+struct sf_bind {
+	sf_u64 length; /* 0 closes a window of type 1 */
+	sf_u32 access; /* enum sf_access */
+	sf_u32 reserved;
+};
+
+/* Same values as enum ibv_access_flags; others say nothing here. */
+enum sf_access {
+	SF_ACCESS_REMOTE_WRITE = 1 << 1,
+	SF_ACCESS_REMOTE_READ = 1 << 2,
+	SF_ACCESS_REMOTE_ATOMIC = 1 << 3,
+	SF_ACCESS_ZERO_BASED = 1 << 5, /* type 2: its addresses begin at 0 */
+};
+
+SF_STATIC_ASSERT(sizeof(struct sf_bind) == 16, "as an SGE");
+SF_ASSERT_AT(struct sf_bind, access, 0x08);
+
 /* Inline bytes or, divided by 16, SGEs that a slot of @stride bytes holds. */
 SF_INLINE sf_u32 sf_slot_capacity(sf_u32 stride, int args_used)
 {

@@ -82,6 +82,21 @@ struct scalefabric_alloc_pd_resp {
 	__u32 pdn;
 };
 
+/* REG_MR; may be left out: no flags. */
+enum scalefabric_mr_flags {
+	/*
+	 * Reads as zeros, drops what is written; start, length and hca_va are
+	 * 0, access is local write.  All addresses are in it.  No rkey.
+	 */
+	SCALEFABRIC_MR_NULL = 1 << 0,
+};
+
+struct scalefabric_reg_mr_req {
+	__aligned_u64 comp_mask;
+	__u32 flags;
+	__u32 reserved;
+};
+
 /* CREATE_CQ */
 enum scalefabric_cq_flags {
 	SCALEFABRIC_CQ_TIMESTAMP = 1 << 0,
@@ -233,6 +248,39 @@ struct scalefabric_create_srq_resp {
 	__aligned_u64 start;
 	__u32 srqn;
 	__u32 reserved;
+};
+
+/*
+ * Attributes and methods of the driver's own: UVERBS_ID_DRIVER_NS is where they
+ * begin.  For who imports an object.
+ */
+#define SCALEFABRIC_DRIVER_NS (1U << 12)
+
+enum scalefabric_query_context_attrs {
+	/* struct scalefabric_alloc_ucontext_resp */
+	SCALEFABRIC_QUERY_CONTEXT_RESP = SCALEFABRIC_DRIVER_NS + 1,
+};
+
+/* Of UVERBS_OBJECT_PD: is there such a one? */
+enum scalefabric_pd_methods {
+	SCALEFABRIC_PD_QUERY = SCALEFABRIC_DRIVER_NS,
+};
+
+/* Of UVERBS_OBJECT_DM. */
+enum scalefabric_dm_methods {
+	SCALEFABRIC_DM_QUERY = SCALEFABRIC_DRIVER_NS,
+};
+
+/* Of both. */
+enum scalefabric_query_attrs {
+	SCALEFABRIC_QUERY_HANDLE = SCALEFABRIC_DRIVER_NS,
+	SCALEFABRIC_QUERY_RESP, /* alloc_pd_resp or query_dm_resp */
+};
+
+struct scalefabric_query_dm_resp {
+	__aligned_u64 comp_mask;
+	struct scalefabric_region region;
+	__aligned_u64 length; /* as it was asked for */
 };
 
 /* CREATE_AH; the core response is 4 bytes, so 4-byte members only. */

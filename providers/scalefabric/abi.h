@@ -12,6 +12,8 @@ DECLARE_DRV_CMD(sf_get_context, IB_USER_VERBS_CMD_GET_CONTEXT,
 		scalefabric_alloc_ucontext_resp);
 DECLARE_DRV_CMD(sf_alloc_pd, IB_USER_VERBS_CMD_ALLOC_PD, empty,
 		scalefabric_alloc_pd_resp);
+DECLARE_DRV_CMD(sf_reg_mr, IB_USER_VERBS_CMD_REG_MR, scalefabric_reg_mr_req,
+		empty);
 DECLARE_DRV_CMD(sf_create_ah, IB_USER_VERBS_CMD_CREATE_AH, empty,
 		scalefabric_create_ah_resp);
 DECLARE_DRV_CMD(sf_create_cq, IB_USER_VERBS_EX_CMD_CREATE_CQ,

@@ -31,6 +31,34 @@ struct ibv_pd *sf_alloc_pd(struct ibv_context *context)
 	return &pd->ibv_pd;
 }
 
+struct ibv_pd *sf_import_pd(struct ibv_context *context, uint32_t handle)
+{
+	struct scalefabric_alloc_pd_resp resp = {};
+	struct sf_pd *pd;
+	int err;
+
+	pd = calloc(1, sizeof(*pd));
+	if (!pd)
+		return NULL;
+
+	err = sf_query_pd(context, handle, &resp);
+	if (err) {
+		free(pd);
+		errno = err;
+		return NULL;
+	}
+
+	pd->ibv_pd.context = context;
+	pd->ibv_pd.handle = handle;
+	pd->pdn = resp.pdn;
+	return &pd->ibv_pd;
+}
+
+void sf_unimport_pd(struct ibv_pd *pd)
+{
+	free(to_sf_pd(pd));
+}
+
 static void sf_dealloc_parent(struct sf_pd *parent)
 {
 	sf_ref_put(&parent->protection->users);

@@ -176,6 +176,8 @@ static enum ibv_wc_opcode sf_wc_opcode(uint64_t word)
 		return IBV_WC_COMP_SWAP;
 	case SF_OP_ATOMIC_FADD:
 		return IBV_WC_FETCH_ADD;
+	case SF_OP_ATOMIC_WRITE:
+		return IBV_WC_ATOMIC_WRITE;
 	case SF_OP_LOCAL_INV:
 		return IBV_WC_LOCAL_INV;
 	case SF_OP_BIND_MW:

@@ -67,11 +67,16 @@ static void sf_free_context(struct ibv_context *context)
 }
 
 static const struct verbs_context_ops sf_context_ops = {
+	.advise_mr = ibv_cmd_advise_mr,
+	.alloc_dm = sf_alloc_dm,
+	.alloc_mw = sf_alloc_mw,
+	.alloc_null_mr = sf_alloc_null_mr,
 	.alloc_parent_domain = sf_alloc_parent_domain,
 	.alloc_pd = sf_alloc_pd,
 	.alloc_td = sf_alloc_td,
 	.attach_counters_point_flow = sf_attach_counters_point_flow,
 	.attach_mcast = ibv_cmd_attach_mcast,
+	.bind_mw = sf_bind_mw,
 	.close_xrcd = sf_close_xrcd,
 	.create_ah = sf_create_ah,
 	.create_counters = sf_create_counters,
@@ -84,6 +89,7 @@ static const struct verbs_context_ops sf_context_ops = {
 	.create_srq = sf_create_srq,
 	.create_srq_ex = sf_create_srq_ex,
 	.create_wq = sf_create_wq,
+	.dealloc_mw = sf_dealloc_mw,
 	.dealloc_pd = sf_dealloc_pd,
 	.dealloc_td = sf_dealloc_td,
 	.dereg_mr = sf_dereg_mr,
@@ -97,7 +103,11 @@ static const struct verbs_context_ops sf_context_ops = {
 	.destroy_wq = sf_destroy_wq,
 	.detach_mcast = ibv_cmd_detach_mcast,
 	.free_context = sf_free_context,
+	.free_dm = sf_free_dm,
 	.get_srq_num = sf_get_srq_num,
+	.import_dm = sf_import_dm,
+	.import_mr = sf_import_mr,
+	.import_pd = sf_import_pd,
 	.modify_qp = sf_modify_qp,
 	.modify_srq = sf_modify_srq,
 	.modify_wq = sf_modify_wq,
@@ -112,9 +122,15 @@ static const struct verbs_context_ops sf_context_ops = {
 	.query_qp = sf_query_qp,
 	.query_srq = sf_query_srq,
 	.read_counters = sf_read_counters,
+	.reg_dm_mr = sf_reg_dm_mr,
+	.reg_dmabuf_mr = sf_reg_dmabuf_mr,
 	.reg_mr = sf_reg_mr,
 	.req_notify_cq = sf_req_notify_cq,
+	.rereg_mr = sf_rereg_mr,
 	.resize_cq = sf_resize_cq,
+	.unimport_dm = sf_unimport_dm,
+	.unimport_mr = sf_unimport_mr,
+	.unimport_pd = sf_unimport_pd,
 };
 
 /* Take over what the device says, within what this format can express. */
@@ -148,6 +164,46 @@ static int sf_init_limits(struct sf_context *ctx,
 	return 0;
 }
 
+static int sf_start_context(struct sf_context *ctx,
+			    const struct scalefabric_alloc_ucontext_resp *resp)
+{
+	int err;
+
+	err = sf_init_limits(ctx, resp);
+	if (err)
+		return err;
+	pthread_mutex_init(&ctx->table_lock, NULL);
+	pthread_mutex_init(&ctx->map_lock, NULL);
+	verbs_set_ops(&ctx->vctx, &sf_context_ops);
+	return 0;
+}
+
+static struct verbs_context *sf_import_context(struct ibv_device *device,
+					       int cmd_fd)
+{
+	struct scalefabric_alloc_ucontext_resp resp = {};
+	struct sf_context *ctx;
+	int err;
+
+	ctx = verbs_init_and_alloc_context(device, cmd_fd, ctx, vctx,
+					   RDMA_DRIVER_UNKNOWN);
+	if (!ctx)
+		return NULL;
+
+	err = ibv_cmd_query_context(&ctx->vctx.context, NULL);
+	if (!err)
+		err = sf_query_context(&ctx->vctx.context, &resp);
+	if (!err)
+		err = sf_start_context(ctx, &resp);
+	if (!err)
+		return &ctx->vctx;
+
+	verbs_uninit_context(&ctx->vctx);
+	free(ctx);
+	errno = err;
+	return NULL;
+}
+
 static struct verbs_context *sf_alloc_context(struct ibv_device *device,
 					      int cmd_fd, void *private_data)
 {
@@ -166,12 +222,9 @@ static struct verbs_context *sf_alloc_context(struct ibv_device *device,
 				 &resp.ibv_resp, sizeof(resp));
 	if (err)
 		goto err_uninit;
-	err = sf_init_limits(ctx, &resp.drv_payload);
+	err = sf_start_context(ctx, &resp.drv_payload);
 	if (err)
 		goto err_uninit;
-	pthread_mutex_init(&ctx->table_lock, NULL);
-	pthread_mutex_init(&ctx->map_lock, NULL);
-	verbs_set_ops(&ctx->vctx, &sf_context_ops);
 	return &ctx->vctx;
 
 err_uninit:
@@ -216,6 +269,7 @@ static const struct verbs_device_ops sf_device_ops = {
 	.match_table = sf_match_table,
 	.match_device = sf_match_device,
 	.alloc_context = sf_alloc_context,
+	.import_context = sf_import_context,
 	.alloc_device = sf_alloc_device,
 	.uninit_device = sf_uninit_device,
 };

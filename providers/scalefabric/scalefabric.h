@@ -389,6 +389,9 @@ static inline bool sf_ref_held(const unsigned int *users)
 	return __atomic_load_n(users, __ATOMIC_ACQUIRE);
 }
 
+struct ibv_pd *sf_import_pd(struct ibv_context *context, uint32_t handle);
+void sf_unimport_pd(struct ibv_pd *pd);
+
 /* ah.c */
 struct ibv_ah *sf_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
 int sf_destroy_ah(struct ibv_ah *ah);
@@ -396,7 +399,34 @@ int sf_destroy_ah(struct ibv_ah *ah);
 /* mr.c */
 struct ibv_mr *sf_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 			 uint64_t hca_va, int access);
+struct ibv_mr *sf_alloc_null_mr(struct ibv_pd *pd);
+int sf_rereg_mr(struct verbs_mr *mr, int flags, struct ibv_pd *pd, void *addr,
+		size_t length, int access);
+struct ibv_mr *sf_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
+				size_t length, uint64_t iova, int fd,
+				int access);
+struct ibv_mr *sf_import_mr(struct ibv_pd *pd, uint32_t handle);
+void sf_unimport_mr(struct ibv_mr *mr);
 int sf_dereg_mr(struct verbs_mr *mr);
+
+/* mw.c */
+struct ibv_mw *sf_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int sf_dealloc_mw(struct ibv_mw *mw);
+int sf_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+
+/* dm.c */
+int sf_query_context(struct ibv_context *context,
+		     struct scalefabric_alloc_ucontext_resp *resp);
+int sf_query_pd(struct ibv_context *context, uint32_t handle,
+		struct scalefabric_alloc_pd_resp *resp);
+struct ibv_dm *sf_alloc_dm(struct ibv_context *context,
+			   struct ibv_alloc_dm_attr *attr);
+struct ibv_dm *sf_import_dm(struct ibv_context *context, uint32_t handle);
+void sf_unimport_dm(struct ibv_dm *dm);
+int sf_free_dm(struct ibv_dm *dm);
+struct ibv_mr *sf_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm,
+			    uint64_t offset, size_t length,
+			    unsigned int access);
 
 /* cq.c */
 struct ibv_cq *sf_create_cq(struct ibv_context *context, int cqe,

@@ -18,6 +18,8 @@ enum sf_wr_parts {
 	SF_WR_ATOMIC = 1 << 3, /* operands, and one SGE for the result */
 	SF_WR_INLINE = 1 << 4, /* the payload may be inline */
 	SF_WR_READS = 1 << 5,  /* brings something back */
+	SF_WR_INV = 1 << 6,    /* invalidates a key of the target */
+	SF_WR_LOCAL = 1 << 7,  /* changes a window here, has no data */
 };
 
 /* Which of them a transport does not have. */
@@ -25,11 +27,13 @@ static inline uint8_t sf_wr_no_parts(enum ibv_qp_type type)
 {
 	switch (type) {
 	case IBV_QPT_UD:
-		return SF_WR_REMOTE | SF_WR_ATOMIC | SF_WR_READS;
+		return SF_WR_REMOTE | SF_WR_ATOMIC | SF_WR_READS | SF_WR_INV |
+		       SF_WR_LOCAL;
 	case IBV_QPT_RAW_PACKET:
-		return SF_WR_REMOTE | SF_WR_ATOMIC | SF_WR_READS | SF_WR_IMM;
+		return SF_WR_REMOTE | SF_WR_ATOMIC | SF_WR_READS | SF_WR_IMM |
+		       SF_WR_INV | SF_WR_LOCAL;
 	case IBV_QPT_UC:
-		return SF_WR_ATOMIC | SF_WR_READS;
+		return SF_WR_ATOMIC | SF_WR_READS | SF_WR_INV;
 	default:
 		return 0;
 	}
@@ -56,6 +60,22 @@ static inline void sf_put_ud_address(struct sf_wqe *wqe, struct ibv_ah *ah,
 static inline bool sf_names_srq(const struct sf_qp *qp)
 {
 	return qp->vqp.qp.qp_type == IBV_QPT_XRC_SEND;
+}
+
+/* The low byte of the key is the caller's, the rest names the window. */
+static inline void sf_put_bind(struct sf_wqe *wqe, const struct ibv_mw *mw,
+			       uint32_t rkey,
+			       const struct ibv_mw_bind_info *info)
+{
+	uint32_t tag = (1U << SF_KEY_TAG_BITS) - 1;
+	struct sf_bind *bind = (struct sf_bind *)&wqe->sge0;
+
+	wqe->remote_addr = info->addr;
+	wqe->rkey = (mw->rkey & ~tag) | (rkey & tag);
+	wqe->imm = info->mr ? info->mr->lkey : 0;
+	bind->length = info->mr ? info->length : 0;
+	bind->access = info->mw_access_flags;
+	bind->reserved = 0;
 }
 
 static inline uint64_t sf_sq_mask(const struct sf_sq *sq)

@@ -26,6 +26,16 @@ static const struct sf_wr_kind sf_wr_kinds[] = {
 				       SF_WR_KNOWN | SF_WR_ATOMIC},
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {SF_OP_ATOMIC_FADD,
 					 SF_WR_KNOWN | SF_WR_ATOMIC},
+	[IBV_WR_ATOMIC_WRITE] = {SF_OP_ATOMIC_WRITE,
+				 SF_WR_KNOWN | SF_WR_REMOTE | SF_WR_INLINE |
+					 SF_WR_READS},
+	/* The key lies where an immediate would, in ibv_send_wr as well. */
+	[IBV_WR_SEND_WITH_INV] = {SF_OP_SEND_INV, SF_WR_KNOWN | SF_WR_IMM |
+							  SF_WR_INLINE |
+							  SF_WR_INV},
+	[IBV_WR_LOCAL_INV] = {SF_OP_LOCAL_INV,
+			      SF_WR_KNOWN | SF_WR_IMM | SF_WR_LOCAL},
+	[IBV_WR_BIND_MW] = {SF_OP_BIND_MW, SF_WR_KNOWN | SF_WR_LOCAL},
 };
 
 static const struct sf_wr_kind *sf_wr_kind(enum ibv_wr_opcode opcode)
@@ -129,11 +139,14 @@ static int sf_build_wqe(struct sf_qp *qp, uint64_t index,
 		err = sf_put_inline(qp, wqe, wr);
 		if (unlikely(err))
 			return err;
-	} else {
+	} else if (likely(!(kind->parts & SF_WR_LOCAL))) {
 		n_sge = wr->num_sge;
 		sf_put_sges(&wqe->sge0, wr->sg_list, n_sge);
 	}
 	sf_put_address(wqe, wr, kind->parts);
+	if (unlikely(wr->opcode == IBV_WR_BIND_MW))
+		sf_put_bind(wqe, wr->bind_mw.mw, wr->bind_mw.rkey,
+			    &wr->bind_mw.bind_info);
 	if (qp->vqp.qp.qp_type == IBV_QPT_UD)
 		sf_put_ud_address(wqe, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
 				  wr->wr.ud.remote_qkey);

@@ -11,13 +11,15 @@
 #include "wqe.h"
 
 #define SF_UD_SEND_OPS (IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
-#define SF_UC_SEND_OPS                                \
-	(SF_UD_SEND_OPS | IBV_QP_EX_WITH_RDMA_WRITE | \
-	 IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
-#define SF_RC_SEND_OPS                               \
-	(SF_UC_SEND_OPS | IBV_QP_EX_WITH_RDMA_READ | \
-	 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |         \
-	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+#define SF_UC_SEND_OPS                                                   \
+	(SF_UD_SEND_OPS | IBV_QP_EX_WITH_RDMA_WRITE |                    \
+	 IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_LOCAL_INV | \
+	 IBV_QP_EX_WITH_BIND_MW)
+#define SF_RC_SEND_OPS                                                        \
+	(SF_UC_SEND_OPS | IBV_QP_EX_WITH_RDMA_READ |                          \
+	 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |                                  \
+	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_SEND_WITH_INV | \
+	 IBV_QP_EX_WITH_ATOMIC_WRITE)
 
 static inline struct sf_qp *to_sf_qp_ex(struct ibv_qp_ex *qp)
 {
@@ -129,6 +131,50 @@ static void sf_wr_atomic_fetch_add(struct ibv_qp_ex *qpx, uint32_t rkey,
 				   uint64_t remote_addr, uint64_t add)
 {
 	sf_begin_atomic(qpx, SF_OP_ATOMIC_FADD, rkey, remote_addr, add, 0);
+}
+
+static void sf_wr_atomic_write(struct ibv_qp_ex *qpx, uint32_t rkey,
+			       uint64_t remote_addr, const void *atomic_wr)
+{
+	struct sf_qp *qp = to_sf_qp_ex(qpx);
+
+	sf_begin_remote(qpx, SF_OP_ATOMIC_WRITE, SF_WR_REMOTE | SF_WR_INLINE,
+			rkey, remote_addr, 0);
+	if (unlikely(qp->session.err))
+		return;
+	/* Fits into any slot, whatever the caller's limit for inline data. */
+	memcpy(&qp->session.wqe->sge0, atomic_wr, sizeof(uint64_t));
+	qp->session.wqe->inline_len = sizeof(uint64_t);
+	*qp->session.commit |= (uint64_t)SF_WQE_INLINE << SF_COMMIT_FLAGS_SHIFT;
+}
+
+static void sf_wr_send_inv(struct ibv_qp_ex *qpx, uint32_t invalidate_rkey)
+{
+	struct sf_wqe *wqe =
+		sf_begin(to_sf_qp_ex(qpx), SF_OP_SEND_INV, SF_WR_INLINE);
+
+	if (likely(wqe))
+		wqe->imm = invalidate_rkey;
+}
+
+static void sf_wr_local_inv(struct ibv_qp_ex *qpx, uint32_t invalidate_rkey)
+{
+	struct sf_wqe *wqe =
+		sf_begin(to_sf_qp_ex(qpx), SF_OP_LOCAL_INV, SF_WR_LOCAL);
+
+	if (likely(wqe))
+		wqe->imm = invalidate_rkey;
+}
+
+static void sf_wr_bind_mw(struct ibv_qp_ex *qpx, struct ibv_mw *mw,
+			  uint32_t rkey,
+			  const struct ibv_mw_bind_info *bind_info)
+{
+	struct sf_wqe *wqe =
+		sf_begin(to_sf_qp_ex(qpx), SF_OP_BIND_MW, SF_WR_LOCAL);
+
+	if (likely(wqe))
+		sf_put_bind(wqe, mw, rkey, bind_info);
 }
 
 /* ------------------------------------------------------------------------
@@ -298,6 +344,14 @@ static void sf_set_requests(struct ibv_qp_ex *qpx, uint64_t flags)
 		qpx->wr_atomic_cmp_swp = sf_wr_atomic_cmp_swp;
 	if (flags & IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
 		qpx->wr_atomic_fetch_add = sf_wr_atomic_fetch_add;
+	if (flags & IBV_QP_EX_WITH_ATOMIC_WRITE)
+		qpx->wr_atomic_write = sf_wr_atomic_write;
+	if (flags & IBV_QP_EX_WITH_SEND_WITH_INV)
+		qpx->wr_send_inv = sf_wr_send_inv;
+	if (flags & IBV_QP_EX_WITH_LOCAL_INV)
+		qpx->wr_local_inv = sf_wr_local_inv;
+	if (flags & IBV_QP_EX_WITH_BIND_MW)
+		qpx->wr_bind_mw = sf_wr_bind_mw;
 }
 
 void sf_set_send_ops(struct sf_qp *qp, uint64_t send_ops_flags)

@@ -116,7 +116,7 @@ check_nothing_left()
 	cases=$((cases + 1))
 	for i in $(seq 50); do
 		"${wrap[@]}" "$sfnic" stat --json >"$work/stat" 2>&1 || true
-		if ! grep -qE '"(pds|mrs|cqs|srqs|ahs|qps|flows|xrcds|cm_ids)": *[1-9]' "$work/stat"; then
+		if ! grep -qE '"(pds|mrs|mws|dms|cqs|srqs|ahs|qps|flows|xrcds|cm_ids)": *[1-9]' "$work/stat"; then
 			echo "ok      nothing is left"
 			return
 		fi

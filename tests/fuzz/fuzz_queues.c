@@ -396,7 +396,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(rnic_ctx_reap(&r, VICTIM));
 	assert(rnic_ctx_reap(&r, BYSTANDER));
 	/* Numbers rotate, and what walks the tables gets slower with it. */
-	r.sh->pds = r.sh->mrs = r.sh->cqs = (struct rnic_pool){0};
+	r.sh->pds = r.sh->keys = r.sh->cqs = (struct rnic_pool){0};
 	r.sh->srqs = r.sh->qps = r.sh->ahs = (struct rnic_pool){0};
 	return 0;
 }

@@ -30,6 +30,8 @@ static int lock_rank(const struct fx_view *v, const struct rnic_lock *lock)
 	}
 	if (p >= (const char *)sh->srq)
 		return FX_RANK_SRQ;
+	if (p >= (const char *)sh->pd && p < (const char *)&sh->pd[RNIC_MAX_PD])
+		return FX_RANK_BIND;
 	return p >= (const char *)sh->cq ? FX_RANK_CQ : FX_RANK_ATOMIC;
 }
 
@@ -348,8 +350,8 @@ void fx_close(struct fx *fx)
 	for (i = 0; i < 16; i++)
 		rnic_ctx_reap(fx->r, i);
 	rnic_count_objects(fx->r, ~0u, &n);
-	assert_int_equal(n.pds | n.mrs | n.ahs | n.cqs | n.srqs | n.qps |
-				 n.flows | n.xrcds,
+	assert_int_equal(n.pds | n.mrs | n.mws | n.dms | n.ahs | n.cqs |
+				 n.srqs | n.qps | n.flows | n.xrcds,
 			 0);
 	assert_int_equal(fx->helds, 0);
 	for (i = 0; i < fx->allocs; i++)
@@ -539,6 +541,7 @@ void fx_end_new(struct fx_end *e, struct fx *fx, struct rnic *r, uint32_t ctx,
 		.srqn = o->srqn,
 		.sq_sig_all = o->sig_all,
 		.inline_recv = o->inline_recv,
+		.space = FX_FAR,
 		.sq_log_depth = o->sq_log_depth,
 		.sq_log_stride = o->sq_log_stride,
 		.rq_log_depth = o->srqn ? 0 : o->rq_log_depth,
@@ -738,6 +741,8 @@ uint64_t fx_post(struct fx_end *e, const struct fx_wr *wr)
 		if (at + 16 <= stride)
 			memcpy((char *)wqe + at, &wr->sge[i], 16);
 	}
+	if (wr->opcode == SF_OP_BIND_MW)
+		memcpy(&wqe->sge0, &wr->bind, sizeof(wr->bind));
 	if (args) {
 		wqe->arg0 = wr->arg0;
 		wqe->arg1 = wr->arg1;

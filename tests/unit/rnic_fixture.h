@@ -73,6 +73,7 @@ struct fx {
 
 enum {
 	FX_RANK_REQ = 1,
+	FX_RANK_BIND,
 	FX_RANK_RESP,
 	FX_RANK_SRQ,
 	FX_RANK_CQ,
@@ -222,6 +223,7 @@ struct fx_wr {
 	uint32_t len;
 	uint32_t n_sge;
 	struct sf_sge sge[SF_MAX_SEND_SGE + 2];
+	struct sf_bind bind; /* BIND_MW */
 };
 
 struct sf_wqe *fx_slot(const struct fx_end *e, uint64_t index);

@@ -746,6 +746,68 @@ static void atomics_put_operands_where_the_device_reads_them(void **state)
 	assert_int_equal(post_one(f, &wr), EINVAL);
 }
 
+/* Index 0x12 of the tables; the tag is the caller's. */
+#define WINDOW_KEY 0x1203u
+
+static void expect_bind(const struct sf_wqe *wqe, uint32_t key)
+{
+	const struct sf_bind *bind = (const void *)&wqe->sge0;
+
+	assert_int_equal(sf_commit_opcode(wqe->commit), SF_OP_BIND_MW);
+	assert_int_equal(sf_commit_nsge(wqe->commit), 0);
+	assert_int_equal(wqe->rkey, key);
+	assert_int_equal(wqe->imm, 0x501);
+	assert_int_equal(wqe->remote_addr, 0x4010);
+	assert_int_equal(bind->length, 99);
+	assert_int_equal(bind->access, SF_ACCESS_REMOTE_READ);
+	assert_int_equal(bind->reserved, 0);
+}
+
+static void windows_are_bound_and_invalidated_by_slots(void **state)
+{
+	struct fixture *f = *state;
+	struct ibv_mr mr = {.lkey = 0x501, .pd = f->pd};
+	struct ibv_mw mw = {.context = f->context,
+			    .pd = f->pd,
+			    .rkey = WINDOW_KEY,
+			    .type = IBV_MW_TYPE_1};
+	struct ibv_mw_bind bind = {
+		.wr_id = 9,
+		.bind_info = {&mr, 0x4010, 99, IBV_ACCESS_REMOTE_READ},
+	};
+	struct ibv_send_wr wr = send_wr(1);
+	uint64_t first = f->sqp->sq.head;
+
+	memset(&slot(f, first)->sge0, 0xa5, 32);
+	/* The verb chooses the next key. */
+	assert_int_equal(sf_bind_mw(f->qp, &mw, &bind), 0);
+	assert_int_equal(mw.rkey, WINDOW_KEY + 1);
+	expect_bind(slot(f, first), WINDOW_KEY + 1);
+	/* The program does, but not which window. */
+	wr.opcode = IBV_WR_BIND_MW;
+	wr.num_sge = 1; /* means nothing here */
+	wr.bind_mw.mw = &mw;
+	wr.bind_mw.rkey = 0x77;
+	wr.bind_mw.bind_info = bind.bind_info;
+	assert_int_equal(post_one(f, &wr), 0);
+	expect_bind(slot(f, first + 1), (WINDOW_KEY & ~0xffu) | 0x77);
+	/* Of no region: nothing. */
+	wr.bind_mw.bind_info.mr = NULL;
+	assert_int_equal(post_one(f, &wr), 0);
+	assert_int_equal(slot(f, first + 2)->imm, 0);
+	assert_int_equal(slot(f, first + 2)->sge0.addr, 0);
+	wr.opcode = IBV_WR_LOCAL_INV;
+	wr.invalidate_rkey = 0x1277;
+	wr.send_flags |= IBV_SEND_INLINE;
+	assert_int_equal(post_one(f, &wr), EINVAL);
+	wr.send_flags &= ~IBV_SEND_INLINE;
+	assert_int_equal(post_one(f, &wr), 0);
+	assert_int_equal(sf_commit_opcode(slot(f, first + 3)->commit),
+			 SF_OP_LOCAL_INV);
+	assert_int_equal(sf_commit_nsge(slot(f, first + 3)->commit), 0);
+	assert_int_equal(slot(f, first + 3)->imm, 0x1277);
+}
+
 static void inline_data_is_gathered_into_the_slot(void **state)
 {
 	struct fixture *f = *state;
@@ -1160,7 +1222,7 @@ static void a_builder_offers_what_was_asked_for_and_no_more(void **state)
 	struct fixture *f = *state;
 	struct ibv_qp *qp;
 
-	assert_null(new_qp_ex(f, IBV_QP_EX_WITH_BIND_MW));
+	assert_null(new_qp_ex(f, IBV_QP_EX_WITH_TSO));
 	assert_int_equal(errno, EOPNOTSUPP);
 	qp = new_qp_ex(f, IBV_QP_EX_WITH_SEND);
 	assert_non_null(ibv_qp_to_qp_ex(qp)->wr_send);
@@ -2174,6 +2236,7 @@ int main(void)
 		CASE(a_send_fills_its_slot_and_rings_once),
 		CASE(a_write_carries_address_and_key),
 		CASE(atomics_put_operands_where_the_device_reads_them),
+		CASE(windows_are_bound_and_invalidated_by_slots),
 		CASE(inline_data_is_gathered_into_the_slot),
 		CASE(inline_data_is_bounded_by_its_sum),
 		CASE(sq_sig_all_signals_every_request),

@@ -337,6 +337,7 @@ struct rig {
 	struct fx_end end[ENDS];
 	struct fx_mr mr[2];	/* of a, of b */
 	struct fx_mr far;	/* of b, where only the host can go */
+	uint32_t window[2];	/* of a, of b: type 2 */
 	uint64_t first[ENDS];	/* WR index */
 	uint32_t flags[MAX_WR]; /* of a's WRs */
 	struct got got[ENDS][SIDES];
@@ -355,6 +356,7 @@ struct outcome {
 	struct rnic_qp qp[ENDS];
 	char mr[2][REGION];
 	char far[FAR_LEN];
+	struct rnic_mr window[2];
 	unsigned int events;
 	struct rnic_event event[FX_MAX_EVENTS];
 };
@@ -492,6 +494,24 @@ static struct fx_wr wr_of(const struct rig *g, uint32_t i,
 	switch (q->opcode) {
 	case SF_OP_NOP:
 		wr.n_sge = 0;
+		break;
+	case SF_OP_BIND_MW:
+		wr.n_sge = 0;
+		wr.rkey = g->window[A] + i;
+		wr.imm = am->key;
+		wr.remote_addr = am->addr + 64 * i;
+		wr.bind = (struct sf_bind){.length = 64 + i,
+					   .access = SF_ACCESS_REMOTE_READ};
+		break;
+	case SF_OP_LOCAL_INV:
+		wr.n_sge = 0;
+		wr.imm = g->window[A];
+		break;
+	case SF_OP_SEND_INV:
+		wr.imm = g->window[B];
+		break;
+	case SF_OP_ATOMIC_WRITE:
+		wr.remote_addr = bm->addr + NUMBER(i);
 		break;
 	case SF_OP_READ:
 		wr.sge[0] = fx_sge(am, RESULT(i), q->len);
@@ -660,9 +680,14 @@ static void rig_open(struct rig *g, const struct scenario *s)
 	end_beside(&g->end[D], &g->end[B]);
 	connect_both(&g->end[A], &g->end[B], &o);
 	connect_both(&g->end[C], &g->end[D], &o);
-	g->mr[A] = fx_mr(&g->end[A], REGION, FX_ALL_ACCESS);
-	g->mr[B] = fx_mr(&g->end[B], REGION, FX_ALL_ACCESS);
+	g->mr[A] = fx_mr(&g->end[A], REGION, FX_ALL_ACCESS | RNIC_MW_BIND);
+	g->mr[B] = fx_mr(&g->end[B], REGION, FX_ALL_ACCESS | RNIC_MW_BIND);
 	g->far = fx_mr_far(&g->end[B], 0, FAR_LEN, FX_ALL_ACCESS);
+	for (i = A; i <= B; i++)
+		assert_int_equal(rnic_mw_create(g->fx.r, g->end[i].ctx,
+						g->end[i].pdn, 2,
+						&g->window[i]),
+				 0);
 	fx_fill(g->mr[A].ptr, BUFFER(0), 1);
 	fx_fill(g->mr[B].ptr + TARGET(0), NUMBER(0) - TARGET(0), 2);
 	for (i = 0; i < MAX_WR; i++)
@@ -732,6 +757,8 @@ static void see(struct rig *g, struct outcome *o)
 	memcpy(o->mr[A], g->mr[A].ptr, REGION);
 	memcpy(o->mr[B], g->mr[B].ptr, REGION);
 	memcpy(o->far, g->fx.far, FAR_LEN);
+	for (e = A; e <= B; e++)
+		o->window[e] = g->fx.r->sh->mr[SF_KEY_INDEX(g->window[e])];
 	o->events = g->fx.events;
 	memcpy(o->event, g->fx.event, sizeof(o->event));
 }
@@ -838,6 +865,20 @@ static void same_events(const struct outcome *w, const struct outcome *h,
 		assert_true(h->events <= w->events + 1);
 }
 
+static void same_window(const struct rnic_mr *w, const struct rnic_mr *h)
+{
+	assert_int_equal(h->key, w->key);
+	if (!w->key)
+		return;
+	assert_int_equal(h->access, w->access);
+	assert_int_equal(h->qpn, w->qpn);
+	assert_int_equal(h->parent, w->parent);
+	assert_int_equal(h->iova, w->iova);
+	assert_int_equal(h->addr, w->addr);
+	assert_int_equal(h->len, w->len);
+	assert_memory_equal(h->seg, w->seg, sizeof(w->seg));
+}
+
 static void same_outcome(const struct outcome *w, const struct outcome *h,
 			 bool traffic)
 {
@@ -849,6 +890,8 @@ static void same_outcome(const struct outcome *w, const struct outcome *h,
 		same_line(&w->line[e], &h->line[e]);
 		same_qp(&w->qp[e], &h->qp[e]);
 	}
+	for (e = A; e <= B; e++)
+		same_window(&w->window[e], &h->window[e]);
 	assert_memory_equal(h->mr[A], w->mr[A], REGION);
 	assert_memory_equal(h->mr[B], w->mr[B], REGION);
 	assert_memory_equal(h->far, w->far, FAR_LEN);
@@ -1038,7 +1081,7 @@ static void all_goes(struct rig *g)
 	for (i = 1; i < 16; i++)
 		assert_true(rnic_ctx_reap(g->fx.r, i));
 	rnic_count_objects(g->fx.r, ~0u, &n);
-	assert_int_equal(n.pds | n.mrs | n.cqs | n.qps, 0);
+	assert_int_equal(n.pds | n.mrs | n.mws | n.cqs | n.qps, 0);
 	assert_int_equal(g->fx.helds, 0);
 	for (i = 0; i < g->fx.allocs; i++)
 		assert_int_equal(g->fx.alloc[i].test, 1);
@@ -1477,6 +1520,33 @@ static void ring_both(struct rig *g)
 	ring_b(g);
 }
 
+/* Opens the window of @e, for its QP. */
+static void open_window(struct rig *g, uint32_t e)
+{
+	struct rnic_bind bind = {
+		.key = g->window[e],
+		.lkey = g->mr[e].key,
+		.access = SF_ACCESS_REMOTE_WRITE,
+		.addr = g->mr[e].addr,
+		.len = 64,
+	};
+	struct rnic_call call;
+	uint64_t begun = 0;
+
+	rnic_call_begin(&call, g->fx.r);
+	assert_int_equal(rnic_mw_bind(&call, qp_of(g, e), &bind, &begun, 1), 0);
+}
+
+static void open_window_of_a(struct rig *g)
+{
+	open_window(g, A);
+}
+
+static void open_window_of_b(struct rig *g)
+{
+	open_window(g, B);
+}
+
 #define SIG SF_WQE_SIGNALED
 #define SOL SF_WQE_SOLICITED
 
@@ -1547,6 +1617,52 @@ static struct scenario scenarios[] = {
 		.wrs = 1,
 		.recvs = 2,
 		.burst = 256,
+	},
+	{
+		.name = "bind of a window",
+		.twice = true,
+		.wr = {{SF_OP_BIND_MW, SIG, 0, 0}, {SF_OP_NOP, 0, 0, 0}},
+		.wrs = 2,
+	},
+	{
+		.name = "local invalidation, then another bind",
+		.wr = {{SF_OP_LOCAL_INV, 0, 0, 0}, {SF_OP_BIND_MW, SIG, 0, 0}},
+		.wrs = 2,
+		.arrange = open_window_of_a,
+	},
+	{
+		.name = "bind of a window that is bound",
+		.wr = {{SF_OP_BIND_MW, SIG, 0, 0}, {SF_OP_NOP, SIG, 0, 0}},
+		.wrs = 2,
+		.arrange = open_window_of_a,
+	},
+	{
+		.name = "SEND that invalidates",
+		.twice = true,
+		.wr = {{SF_OP_SEND_INV, SIG, 40, 0}, {SF_OP_SEND, 0, 8, 0}},
+		.wrs = 2,
+		.recvs = 3,
+		.arrange = open_window_of_b,
+	},
+	{
+		.name = "SEND of three packets that invalidates, on a wire",
+		.wr = {{SF_OP_SEND_INV, SIG, 640, 0}},
+		.wrs = 1,
+		.recvs = 2,
+		.wire = true,
+		.arrange = open_window_of_b,
+		.act = ring_a_and_wire,
+	},
+	{
+		.name = "SEND that finds nothing to invalidate",
+		.wr = {{SF_OP_SEND_INV, SIG, 40, 0}},
+		.wrs = 1,
+		.recvs = 2,
+	},
+	{
+		.name = "atomic write",
+		.wr = {{SF_OP_ATOMIC_WRITE, SIG, 8, 0}, {SF_OP_NOP, 0, 0, 0}},
+		.wrs = 2,
 	},
 	{
 		.name = "RDMA WRITE with signal",

@@ -136,7 +136,7 @@ static void key_of_an_entry_changes_each_time(void **state)
 	uint32_t key, last = 0, i;
 
 	for (i = 0; i < 600; i++) {
-		g->fx.r->sh->mrs.next = 9;
+		g->fx.r->sh->keys.next = 9;
 		assert_int_equal(rnic_mr_create(g->fx.r, 1, &a, &key), 0);
 		assert_int_equal(SF_KEY_INDEX(key), 9);
 		assert_int_not_equal(key, last);

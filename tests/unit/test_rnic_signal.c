@@ -329,7 +329,7 @@ static void death_while_counting_counts_once(void **state)
 		lock->slot = (char *)&req->counted - (char *)g->a.r->sh;
 		lock->at = (struct rnic_ref){(char *)&g->counted->success -
 						     (char *)g->a.r->sh,
-					     8, RNIC_SPACE_ARENA};
+					     8, RNIC_SPACE_ARENA, 0};
 		g->counted->success += done;
 		fx_lock_dead(&lock->lock);
 		fx_lock_dead(&req->lock);

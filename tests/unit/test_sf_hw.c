@@ -277,6 +277,19 @@ static size_t example_fetch_add(uint8_t *buf)
 	return 64;
 }
 
+static size_t example_bind(uint8_t *buf)
+{
+	struct sf_wqe *w = (struct sf_wqe *)buf;
+	struct sf_bind bind = {.length = 64, .access = SF_ACCESS_REMOTE_WRITE};
+
+	w->remote_addr = 0x7f55bb001000;
+	w->rkey = 0x00002077;
+	w->imm = 0x00000501;
+	memcpy(&w->sge0, &bind, sizeof(bind));
+	w->commit = sf_commit(SF_OP_BIND_MW, 0, SF_WQE_SIGNALED, 18, 4);
+	return 64;
+}
+
 static size_t example_line_new(uint8_t *buf)
 {
 	struct sf_send_line *l = (struct sf_send_line *)buf;
@@ -356,6 +369,7 @@ static const struct {
 	{"signal", example_signal},
 	{"inline-signal", example_inline_signal},
 	{"fetch-add", example_fetch_add},
+	{"bind", example_bind},
 	{"line-new", example_line_new},
 	{"line-error", example_line_error},
 	{"cqe-recv", example_cqe_recv},

@@ -136,7 +136,7 @@ TEST(asked_without_buffers_a_write_command_says_enospc)
 
 TEST(unknown_objects_and_methods_are_eprotonosupport)
 {
-	struct ioctl_cmd cmd = begin(UVERBS_OBJECT_DM, 0);
+	struct ioctl_cmd cmd = begin(UVERBS_OBJECT_FLOW_ACTION, 0);
 
 	cmd.hdr.length = sizeof(cmd.hdr);
 	assert_int_equal(run(&cmd), EPROTONOSUPPORT);
@@ -356,10 +356,14 @@ TEST(device_says_what_it_is_and_keeps)
 	assert_int_equal(resp.base.max_srq, RNIC_MAX_SRQ - 1);
 	assert_int_equal(resp.base.max_srq_wr, 1 << SF_MAX_LOG_DEPTH);
 	assert_int_equal(resp.base.max_srq_sge, SF_MAX_RECV_SGE);
-	assert_int_equal(resp.base.max_mw, 0);
+	assert_int_equal(resp.base.max_mw, RNIC_MAX_MW - 1);
+	assert_int_equal(resp.max_dm_size, RNIC_MAX_DM_SIZE);
 	assert_int_equal(resp.base.max_ah, RNIC_MAX_AH - 1);
 	assert_int_equal(resp.base.max_mcast_qp_attach, RNIC_MAX_MCAST_ATTACH);
-	assert_int_equal(resp.odp_caps.general_caps, 0);
+	assert_int_equal(resp.odp_caps.general_caps, 3);
+	assert_int_equal(resp.odp_caps.per_transport_caps.rc_odp_caps, 0x3f);
+	assert_int_equal(resp.odp_caps.per_transport_caps.uc_odp_caps, 0x27);
+	assert_int_equal(resp.odp_caps.per_transport_caps.ud_odp_caps, 0x23);
 	assert_int_equal(resp.rss_caps.supported_qpts, 0);
 	assert_int_equal(resp.timestamp_mask, ~0ull);
 	assert_int_equal(resp.hca_core_clock, 1000000);
@@ -532,7 +536,7 @@ TEST(address_and_iova_lie_at_the_same_place_in_a_page)
 	assert_int_equal(reg_mr(0x1000, ~0ull, 0x1000, 0), EINVAL);
 }
 
-TEST(access_flags_are_rights_hints_or_not_supported)
+TEST(access_flags_are_rights_or_hints)
 {
 	const uint32_t write = IB_UVERBS_ACCESS_LOCAL_WRITE;
 
@@ -540,10 +544,6 @@ TEST(access_flags_are_rights_hints_or_not_supported)
 			 EINVAL);
 	assert_int_equal(reg_mr(0, 9, 0, IB_UVERBS_ACCESS_REMOTE_ATOMIC),
 			 EINVAL);
-	assert_int_equal(reg_mr(0, 9, 0, IB_UVERBS_ACCESS_MW_BIND), EOPNOTSUPP);
-	assert_int_equal(reg_mr(0, 9, 0, IB_UVERBS_ACCESS_ON_DEMAND),
-			 EOPNOTSUPP);
-	assert_int_equal(reg_mr(0, 9, 0, IB_UVERBS_ACCESS_HUGETLB), EOPNOTSUPP);
 	assert_int_equal(reg_mr(0, 9, 0, 1 << 8), EINVAL);
 	assert_int_equal(fake.mrs, 0);
 	assert_int_equal(
@@ -552,7 +552,294 @@ TEST(access_flags_are_rights_hints_or_not_supported)
 	assert_int_equal(reg_mr(0x1010, 9, 0x1010, IB_UVERBS_ACCESS_ZERO_BASED),
 			 0);
 	assert_int_equal(fake.mr.iova, 0);
-	assert_int_equal(fake.mr.access, 0);
+	assert_int_equal(fake.mr.access, RNIC_ZERO_BASED);
+	assert_int_equal(reg_mr(0, 9, 0,
+				IB_UVERBS_ACCESS_MW_BIND |
+					IB_UVERBS_ACCESS_ON_DEMAND |
+					IB_UVERBS_ACCESS_HUGETLB),
+			 0);
+	assert_int_equal(fake.mr.access, RNIC_MW_BIND | RNIC_ON_DEMAND);
+}
+
+TEST(the_whole_address_space_is_registered_on_demand_only)
+{
+	assert_int_equal(reg_mr(0, ~0ull, 0, 0), EFAULT);
+	assert_int_equal(reg_mr(0, ~0ull, 0,
+				IB_UVERBS_ACCESS_ON_DEMAND |
+					IB_UVERBS_ACCESS_HUGETLB),
+			 EINVAL);
+	assert_int_equal(fake.mrs, 0);
+	assert_int_equal(reg_mr(0, ~0ull, 0, IB_UVERBS_ACCESS_ON_DEMAND), 0);
+	assert_true(fake.mr.len == ~0ull);
+}
+
+static int reg_null(struct ib_uverbs_reg_mr req,
+		    struct scalefabric_reg_mr_req driver, uint32_t *rkey)
+{
+	struct ib_uverbs_reg_mr_resp resp = {.rkey = 1};
+	int err = invoke(IB_USER_VERBS_CMD_REG_MR, &req, sizeof(req), &resp, 12,
+			 &driver, sizeof(driver), NULL, 0);
+
+	*rkey = resp.rkey;
+	return err;
+}
+
+TEST(a_null_region_is_everywhere_and_nobodys_target)
+{
+	struct scalefabric_reg_mr_req driver = {.flags = SCALEFABRIC_MR_NULL};
+	struct ib_uverbs_reg_mr req = {
+		.pd_handle = FAKE_PDN,
+		.access_flags = IB_UVERBS_ACCESS_LOCAL_WRITE,
+	};
+	uint32_t rkey;
+
+	assert_int_equal(reg_null(req, driver, &rkey), 0);
+	assert_int_equal(rkey, 0);
+	assert_int_equal(fake.mr.space, RNIC_SPACE_NULL);
+	assert_true(fake.mr.len == ~0ull);
+	req.access_flags |= IB_UVERBS_ACCESS_REMOTE_WRITE;
+	assert_int_equal(reg_null(req, driver, &rkey), EINVAL);
+	req.access_flags = IB_UVERBS_ACCESS_LOCAL_WRITE;
+	req.length = 4096;
+	assert_int_equal(reg_null(req, driver, &rkey), EINVAL);
+	req.length = 0;
+	driver.reserved = 1;
+	assert_int_equal(reg_null(req, driver, &rkey), EINVAL);
+	driver.reserved = 0;
+	driver.flags |= 2;
+	assert_int_equal(reg_null(req, driver, &rkey), EOPNOTSUPP);
+	driver.flags = SCALEFABRIC_MR_NULL;
+	driver.comp_mask = 1;
+	assert_int_equal(reg_null(req, driver, &rkey), EOPNOTSUPP);
+	assert_int_equal(fake.mrs, 1);
+}
+
+static int rereg_mr(uint32_t flags, uint64_t start, uint64_t hca_va,
+		    uint32_t access)
+{
+	struct ib_uverbs_rereg_mr req = {
+		.mr_handle = FAKE_KEY,
+		.flags = flags,
+		.start = start,
+		.length = 64,
+		.hca_va = hca_va,
+		.pd_handle = FAKE_PDN,
+		.access_flags = access,
+	};
+	struct ib_uverbs_rereg_mr_resp resp = {};
+	int err = INVOKE(IB_USER_VERBS_CMD_REREG_MR, &req, &resp);
+
+	if (!err) {
+		assert_int_equal(resp.lkey, FAKE_KEY);
+		assert_int_equal(resp.rkey, FAKE_KEY);
+	}
+	return err;
+}
+
+TEST(reregistration_says_what_changes)
+{
+	assert_int_equal(rereg_mr(0, 0, 0, 0), EINVAL);
+	assert_int_equal(rereg_mr(8, 0, 0, 0), EOPNOTSUPP);
+	assert_int_equal(rereg_mr(RNIC_MR_TRANSLATION, 1, 2, 0), EINVAL);
+	assert_int_equal(rereg_mr(RNIC_MR_ACCESS, 0, 0, 2), EINVAL);
+	assert_int_equal(fake.mask, 0);
+	assert_int_equal(rereg_mr(7, 0x2000, 0x2000, 7), 0);
+	assert_int_equal(fake.mask, 7);
+	assert_int_equal(fake.mr.addr, 0x2000);
+	assert_int_equal(fake.mr.len, 64);
+	assert_int_equal(fake.mr.access, 7);
+	assert_int_equal(fake.mr.pdn, FAKE_PDN);
+}
+
+TEST(a_region_can_be_asked_for_by_its_number)
+{
+	struct ioctl_cmd cmd = begin(UVERBS_OBJECT_MR, UVERBS_METHOD_QUERY_MR);
+	uint32_t lkey = 0, rkey = 0;
+	uint64_t length = 0;
+
+	add(&cmd, UVERBS_ATTR_QUERY_MR_HANDLE, 0, FAKE_KEY);
+	add_ptr(&cmd, UVERBS_ATTR_QUERY_MR_RESP_LKEY, &lkey, 4);
+	add_ptr(&cmd, UVERBS_ATTR_QUERY_MR_RESP_RKEY, &rkey, 4);
+	add_ptr(&cmd, UVERBS_ATTR_QUERY_MR_RESP_LENGTH, &length, 8);
+	fake.mr.len = 77;
+	assert_int_equal(run(&cmd), 0);
+	assert_int_equal(lkey, FAKE_KEY);
+	assert_int_equal(rkey, FAKE_KEY);
+	assert_int_equal(length, 77);
+	cmd.attr[0].data++;
+	assert_int_equal(run(&cmd), EINVAL);
+}
+
+static int advise(uint64_t advice, uint32_t flags, struct ib_uverbs_sge *sge,
+		  size_t len)
+{
+	struct ioctl_cmd cmd = begin(UVERBS_OBJECT_MR, UVERBS_METHOD_ADVISE_MR);
+
+	add(&cmd, UVERBS_ATTR_ADVISE_MR_PD_HANDLE, 0, FAKE_PDN);
+	add(&cmd, UVERBS_ATTR_ADVISE_MR_ADVICE, 8, advice);
+	add(&cmd, UVERBS_ATTR_ADVISE_MR_FLAGS, 4, flags);
+	add_ptr(&cmd, UVERBS_ATTR_ADVISE_MR_SGE_LIST, sge, len);
+	return run(&cmd);
+}
+
+TEST(advice_is_about_regions_on_demand)
+{
+	struct ib_uverbs_sge sge[2] = {{0x7010, 16, FAKE_KEY},
+				       {0x7000, 16, FAKE_KEY}};
+
+	fake.mr = (struct rnic_mr_attr){.addr = 0x1000,
+					.len = 32,
+					.iova = 0x7000,
+					.pdn = FAKE_PDN,
+					.access = RNIC_ON_DEMAND};
+	assert_int_equal(advise(0, 0, sge, sizeof(sge)), 0);
+	assert_int_equal(fake.prefetched, 2);
+	assert_int_equal(fake.prefetch_addr, 0x1000);
+	assert_int_equal(advise(2, 1, sge, sizeof(sge)), 0);
+	assert_int_equal(fake.prefetched, 2); /* nothing is faulted in */
+	assert_int_equal(advise(1, 0, sge, sizeof(sge)), EPERM);
+	fake.mr.access |= RNIC_LOCAL_WRITE;
+	assert_int_equal(advise(1, 0, sge, sizeof(sge[0])), 0);
+	assert_true(fake.prefetch_write);
+	assert_int_equal(advise(3, 0, sge, sizeof(sge)), EOPNOTSUPP);
+	assert_int_equal(advise(0, 2, sge, sizeof(sge)), EINVAL);
+	assert_int_equal(advise(0, 0, sge, 17), EINVAL);
+	assert_int_equal(advise(0, 0, sge, 0), EINVAL);
+	sge[0].length = 17;
+	assert_int_equal(advise(0, 0, sge, sizeof(sge)), EFAULT);
+	sge[0].length = 16;
+	fake.mr.pdn++;
+	assert_int_equal(advise(0, 0, sge, sizeof(sge)), EPERM);
+	fake.mr.pdn--;
+	sge[1].lkey++;
+	assert_int_equal(advise(0, 0, sge, sizeof(sge)), ENOENT);
+	fake.mr.access = 0;
+	assert_int_equal(advise(0, 0, sge, sizeof(sge)), EINVAL);
+}
+
+/* ---- windows --------------------------------------------------------- */
+
+TEST(a_window_goes_by_its_first_key)
+{
+	struct ioctl_cmd cmd =
+		begin(UVERBS_OBJECT_MW, UVERBS_METHOD_MW_DESTROY);
+	struct ib_uverbs_alloc_mw req = {.pd_handle = FAKE_PDN, .mw_type = 2};
+	struct ib_uverbs_dealloc_mw dealloc = {FAKE_KEY};
+	struct ib_uverbs_alloc_mw_resp resp = {};
+
+	assert_int_equal(invoke(IB_USER_VERBS_CMD_ALLOC_MW, &req, sizeof(req),
+				&resp, 8, NULL, 0, NULL, 0),
+			 0);
+	assert_int_equal(resp.mw_handle, FAKE_KEY);
+	assert_int_equal(resp.rkey, FAKE_KEY);
+	assert_int_equal(fake.req.alloc_mw.pdn, FAKE_PDN);
+	assert_int_equal(fake.req.alloc_mw.type, 2);
+	add(&cmd, UVERBS_ATTR_DESTROY_MW_HANDLE, 0, FAKE_KEY);
+	assert_int_equal(run(&cmd), 0);
+	assert_int_equal(fake.req.op, SFNIC_DEALLOC_MW);
+	assert_int_equal(fake.req.id, FAKE_KEY);
+	assert_int_equal(invoke(IB_USER_VERBS_CMD_DEALLOC_MW, &dealloc,
+				sizeof(dealloc), NULL, 0, NULL, 0, NULL, 0),
+			 0);
+}
+
+/* ---- device memory --------------------------------------------------- */
+
+static struct ioctl_cmd alloc_dm_cmd(uint64_t length, uint32_t align)
+{
+	struct ioctl_cmd cmd = begin(UVERBS_OBJECT_DM, UVERBS_METHOD_DM_ALLOC);
+
+	add(&cmd, UVERBS_ATTR_ALLOC_DM_HANDLE, 0, 0);
+	add(&cmd, UVERBS_ATTR_ALLOC_DM_LENGTH, 8, length);
+	add(&cmd, UVERBS_ATTR_ALLOC_DM_ALIGNMENT, 4, align);
+	return cmd;
+}
+
+TEST(device_memory_is_limited_and_aligned_to_its_pages)
+{
+	struct ioctl_cmd cmd = alloc_dm_cmd(RNIC_MAX_DM_SIZE, 12);
+
+	assert_int_equal(run(&cmd), 0);
+	assert_int_equal(cmd.attr[0].data, FAKE_DM);
+	assert_int_equal(fake.req.alloc_dm.len, RNIC_MAX_DM_SIZE);
+	cmd = alloc_dm_cmd(RNIC_MAX_DM_SIZE + 1ull, 0);
+	assert_int_equal(run(&cmd), ENOMEM);
+	cmd = alloc_dm_cmd(0, 0);
+	assert_int_equal(run(&cmd), EINVAL);
+	cmd = alloc_dm_cmd(4, 13);
+	assert_int_equal(run(&cmd), EINVAL);
+	assert_int_equal(fake.calls, 1);
+	cmd = begin(UVERBS_OBJECT_DM, UVERBS_METHOD_DM_FREE);
+	add(&cmd, UVERBS_ATTR_FREE_DM_HANDLE, 0, FAKE_DM);
+	assert_int_equal(run(&cmd), 0);
+	assert_int_equal(fake.req.op, SFNIC_FREE_DM);
+	assert_int_equal(fake.req.id, FAKE_DM);
+}
+
+TEST(who_imports_asks_what_there_is)
+{
+	struct scalefabric_query_dm_resp dm = {};
+	struct scalefabric_alloc_pd_resp pd = {};
+	struct ioctl_cmd cmd = begin(UVERBS_OBJECT_DM, SCALEFABRIC_DM_QUERY);
+
+	add(&cmd, SCALEFABRIC_QUERY_HANDLE, 0, FAKE_DM);
+	add_ptr(&cmd, SCALEFABRIC_QUERY_RESP, &dm, sizeof(dm));
+	assert_int_equal(run(&cmd), 0);
+	assert_int_equal(dm.region.mmap_key, 0x7000000);
+	assert_int_equal(dm.region.length, 2 * RNIC_PAGE);
+	assert_int_equal(dm.region.offset, 0);
+	assert_int_equal(dm.length, RNIC_PAGE + 4);
+	cmd.attr[0].data++;
+	assert_int_equal(run(&cmd), EINVAL);
+	cmd = begin(UVERBS_OBJECT_PD, SCALEFABRIC_PD_QUERY);
+	add(&cmd, SCALEFABRIC_QUERY_HANDLE, 0, FAKE_PDN);
+	add_ptr(&cmd, SCALEFABRIC_QUERY_RESP, &pd, sizeof(pd));
+	assert_int_equal(run(&cmd), 0);
+	assert_int_equal(pd.pdn, FAKE_PDN);
+	cmd.attr[0].data++;
+	assert_int_equal(run(&cmd), EINVAL);
+}
+
+static int reg_dm_mr(uint32_t access, uint32_t dm)
+{
+	struct ioctl_cmd cmd = begin(UVERBS_OBJECT_MR, UVERBS_METHOD_DM_MR_REG);
+	uint32_t lkey = 0, rkey = 0;
+	int err;
+
+	add(&cmd, UVERBS_ATTR_REG_DM_MR_HANDLE, 0, 0);
+	add(&cmd, UVERBS_ATTR_REG_DM_MR_OFFSET, 8, 8);
+	add(&cmd, UVERBS_ATTR_REG_DM_MR_LENGTH, 8, 16);
+	add(&cmd, UVERBS_ATTR_REG_DM_MR_PD_HANDLE, 0, FAKE_PDN);
+	add(&cmd, UVERBS_ATTR_REG_DM_MR_ACCESS_FLAGS, 4, access);
+	add(&cmd, UVERBS_ATTR_REG_DM_MR_DM_HANDLE, 0, dm);
+	add_ptr(&cmd, UVERBS_ATTR_REG_DM_MR_RESP_LKEY, &lkey, 4);
+	add_ptr(&cmd, UVERBS_ATTR_REG_DM_MR_RESP_RKEY, &rkey, 4);
+	err = run(&cmd);
+	if (!err) {
+		assert_int_equal(cmd.attr[0].data, FAKE_KEY);
+		assert_int_equal(lkey, FAKE_KEY);
+		assert_int_equal(rkey, FAKE_KEY);
+	}
+	return err;
+}
+
+TEST(a_region_of_device_memory_is_zero_based)
+{
+	const uint32_t zero = IB_UVERBS_ACCESS_ZERO_BASED;
+
+	assert_int_equal(reg_dm_mr(1, FAKE_DM), EINVAL);
+	assert_int_equal(reg_dm_mr(zero, 0), EINVAL);
+	assert_int_equal(reg_dm_mr(zero | IB_UVERBS_ACCESS_ON_DEMAND, FAKE_DM),
+			 EINVAL);
+	assert_int_equal(reg_dm_mr(zero | IB_UVERBS_ACCESS_REMOTE_WRITE,
+				   FAKE_DM),
+			 EINVAL);
+	assert_int_equal(fake.mrs, 0);
+	assert_int_equal(reg_dm_mr(zero | 1, FAKE_DM), 0);
+	assert_int_equal(fake.mr.dm, FAKE_DM);
+	assert_int_equal(fake.mr.addr, 8);
+	assert_int_equal(fake.mr.len, 16);
+	assert_int_equal(fake.mr.iova, 0);
 }
 
 TEST(memory_region_goes_by_its_key)
@@ -1672,8 +1959,6 @@ TEST(extended_write_has_lengths_of_its_own)
 TEST(commands_without_an_operation_are_eopnotsupp)
 {
 	static const uint32_t missing[] = {
-		IB_USER_VERBS_CMD_REREG_MR,
-		IB_USER_VERBS_CMD_ALLOC_MW,
 		IB_USER_VERBS_CMD_POLL_CQ,
 		EXT(IB_USER_VERBS_EX_CMD_MODIFY_CQ),
 	};
@@ -1780,7 +2065,16 @@ int main(void)
 		T(answer_that_cannot_be_written_leaves_no_object),
 		T(memory_region_reaches_the_backend_as_asked),
 		T(address_and_iova_lie_at_the_same_place_in_a_page),
-		T(access_flags_are_rights_hints_or_not_supported),
+		T(access_flags_are_rights_or_hints),
+		T(the_whole_address_space_is_registered_on_demand_only),
+		T(a_null_region_is_everywhere_and_nobodys_target),
+		T(reregistration_says_what_changes),
+		T(a_region_can_be_asked_for_by_its_number),
+		T(advice_is_about_regions_on_demand),
+		T(a_window_goes_by_its_first_key),
+		T(device_memory_is_limited_and_aligned_to_its_pages),
+		T(who_imports_asks_what_there_is),
+		T(a_region_of_device_memory_is_zero_based),
 		T(memory_region_goes_by_its_key),
 		T(cq_number_is_its_handle_and_its_memory_is_named),
 		T(cq_timestamps_can_be_asked_for_in_two_ways),

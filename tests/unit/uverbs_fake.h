@@ -20,6 +20,7 @@
 #define FAKE_SRQN 14u
 #define FAKE_AH 0x1601u
 #define FAKE_KEY 0x1401u
+#define FAKE_DM 17u
 #define FAKE_CHANNEL 15u
 #define FAKE_CHANNEL_FD 1000
 #define FAKE_ASYNC_FD 1001
@@ -32,7 +33,11 @@ static struct fake {
 	int err; /* what the next call returns */
 	int calls;
 	int sent_fd;
-	int pds, mrs, ahs, cqs, srqs, qps, xrcds, fds;
+	int pds, mrs, mws, dms, ahs, cqs, srqs, qps, xrcds, fds;
+	uint32_t mask; /* of the last re-registration */
+	int prefetched;
+	uint64_t prefetch_addr;
+	bool prefetch_write;
 	uint32_t sq_rung, rq_rung, srq_rung, armed;
 	int locked;
 	uint32_t unread; /* events that drop_events finds */
@@ -50,6 +55,18 @@ static uint32_t fake_object(uint32_t op)
 		return FAKE_PDN;
 	case SFNIC_DEALLOC_PD:
 		fake.pds--;
+		return 0;
+	case SFNIC_ALLOC_MW:
+		fake.mws++;
+		return FAKE_KEY;
+	case SFNIC_DEALLOC_MW:
+		fake.mws--;
+		return 0;
+	case SFNIC_ALLOC_DM:
+		fake.dms++;
+		return FAKE_DM;
+	case SFNIC_FREE_DM:
+		fake.dms--;
 		return 0;
 	case SFNIC_CREATE_CQ:
 		fake.cqs++;
@@ -198,6 +215,45 @@ static int fake_dereg_mr(uint32_t ctx, uint32_t key)
 	return 0;
 }
 
+static int fake_rereg_mr(uint32_t ctx, uint32_t key, uint32_t mask,
+			 struct rnic_mr_attr *attr)
+{
+	(void)ctx;
+	if (fake.err || key != FAKE_KEY)
+		return fake.err ? fake.err : EINVAL;
+	fake.mask = mask;
+	fake.mr = *attr;
+	return 0;
+}
+
+static int fake_prefetch(uint64_t addr, uint64_t len, bool write)
+{
+	(void)len;
+	fake.prefetched++;
+	fake.prefetch_addr = addr;
+	fake.prefetch_write = write;
+	return fake.err;
+}
+
+static int fake_query_pd(uint32_t ctx, uint32_t pdn)
+{
+	return ctx == FAKE_CTX && pdn == FAKE_PDN ? 0 : EINVAL;
+}
+
+static int fake_query_mr(uint32_t ctx, uint32_t key, struct rnic_mr_attr *attr)
+{
+	*attr = fake.mr;
+	return ctx == FAKE_CTX && key == FAKE_KEY ? 0 : EINVAL;
+}
+
+static int fake_query_dm(uint32_t ctx, uint32_t dm, uint64_t *off,
+			 uint64_t *len)
+{
+	*off = 0x7000000;
+	*len = RNIC_PAGE + 4;
+	return ctx == FAKE_CTX && dm == FAKE_DM ? 0 : EINVAL;
+}
+
 static void fake_sq_ring(uint32_t qpn)
 {
 	fake.sq_rung = qpn;
@@ -254,6 +310,11 @@ static const struct uverbs_ops fake_ops = {
 	.close_fd = fake_close_fd,
 	.reg_mr = fake_reg_mr,
 	.dereg_mr = fake_dereg_mr,
+	.rereg_mr = fake_rereg_mr,
+	.prefetch = fake_prefetch,
+	.query_pd = fake_query_pd,
+	.query_mr = fake_query_mr,
+	.query_dm = fake_query_dm,
 	.sq_ring = fake_sq_ring,
 	.rq_ring = fake_rq_ring,
 	.srq_ring = fake_srq_ring,

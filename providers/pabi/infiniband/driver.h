@@ -89,6 +89,12 @@ struct verbs_counters {
 /* Attributes of an ioctl that a provider adds; this one adds none. */
 struct ibv_command_buffer;
 
+/* Of the device's own memory. */
+struct verbs_dm {
+	struct ibv_dm dm;
+	uint32_t handle;
+};
+
 enum create_cq_cmd_flags {
 	/* The timestamp flag is no reason to insist on the newer command. */
 	CREATE_CQ_CMD_FLAGS_TS_IGNORED_EX = 1 << 0,
@@ -385,7 +391,37 @@ int ibv_cmd_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 		   uint64_t hca_va, int access, struct verbs_mr *mr,
 		   struct ibv_reg_mr *cmd, size_t cmd_size,
 		   struct ib_uverbs_reg_mr_resp *resp, size_t resp_size);
+int ibv_cmd_rereg_mr(struct verbs_mr *mr, uint32_t flags, void *addr,
+		     size_t length, uint64_t hca_va, int access,
+		     struct ibv_pd *pd, struct ibv_rereg_mr *cmd,
+		     size_t cmd_size, struct ib_uverbs_rereg_mr_resp *resp,
+		     size_t resp_size);
+int ibv_cmd_query_mr(struct ibv_pd *pd, struct verbs_mr *mr,
+		     uint32_t mr_handle);
+int ibv_cmd_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,
+		      uint32_t flags, struct ibv_sge *sg_list,
+		      uint32_t num_sge);
+int ibv_cmd_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
+			  uint64_t iova, int fd, int access,
+			  struct verbs_mr *mr);
 int ibv_cmd_dereg_mr(struct verbs_mr *mr);
+
+int ibv_cmd_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type,
+		     struct ibv_mw *mw, struct ibv_alloc_mw *cmd,
+		     size_t cmd_size, struct ib_uverbs_alloc_mw_resp *resp,
+		     size_t resp_size);
+int ibv_cmd_dealloc_mw(struct ibv_mw *mw);
+
+/* @link: attributes of the driver's own, or NULL. */
+int ibv_cmd_query_context(struct ibv_context *context,
+			  struct ibv_command_buffer *link);
+int ibv_cmd_alloc_dm(struct ibv_context *context,
+		     const struct ibv_alloc_dm_attr *attr, struct verbs_dm *dm,
+		     struct ibv_command_buffer *link);
+int ibv_cmd_free_dm(struct verbs_dm *dm);
+int ibv_cmd_reg_dm_mr(struct ibv_pd *pd, struct verbs_dm *dm, uint64_t offset,
+		      size_t length, unsigned int access, struct verbs_mr *mr,
+		      struct ibv_command_buffer *link);
 
 int ibv_cmd_create_cq_ex(struct ibv_context *context,
 			 const struct ibv_cq_init_attr_ex *attr,
@@ -540,11 +576,16 @@ SF_PABI_AT(ibv_context, cmd_fd, 264);
 SF_PABI_AT(ibv_context, abi_compat, 320);
 
 SF_PABI_SIZE(verbs_context_ops, 76 * 8);
+SF_PABI_AT(verbs_context_ops, advise_mr, 0 * 8);
+SF_PABI_AT(verbs_context_ops, alloc_dm, 1 * 8);
+SF_PABI_AT(verbs_context_ops, alloc_mw, 2 * 8);
+SF_PABI_AT(verbs_context_ops, alloc_null_mr, 3 * 8);
 SF_PABI_AT(verbs_context_ops, alloc_parent_domain, 4 * 8);
 SF_PABI_AT(verbs_context_ops, alloc_pd, 5 * 8);
 SF_PABI_AT(verbs_context_ops, alloc_td, 6 * 8);
 SF_PABI_AT(verbs_context_ops, attach_counters_point_flow, 8 * 8);
 SF_PABI_AT(verbs_context_ops, attach_mcast, 9 * 8);
+SF_PABI_AT(verbs_context_ops, bind_mw, 10 * 8);
 SF_PABI_AT(verbs_context_ops, close_xrcd, 11 * 8);
 SF_PABI_AT(verbs_context_ops, create_ah, 13 * 8);
 SF_PABI_AT(verbs_context_ops, create_counters, 14 * 8);
@@ -557,6 +598,7 @@ SF_PABI_AT(verbs_context_ops, create_rwq_ind_table, 21 * 8);
 SF_PABI_AT(verbs_context_ops, create_srq, 22 * 8);
 SF_PABI_AT(verbs_context_ops, create_srq_ex, 23 * 8);
 SF_PABI_AT(verbs_context_ops, create_wq, 24 * 8);
+SF_PABI_AT(verbs_context_ops, dealloc_mw, 25 * 8);
 SF_PABI_AT(verbs_context_ops, dealloc_pd, 26 * 8);
 SF_PABI_AT(verbs_context_ops, dealloc_td, 27 * 8);
 SF_PABI_AT(verbs_context_ops, dereg_mr, 28 * 8);
@@ -570,7 +612,11 @@ SF_PABI_AT(verbs_context_ops, destroy_srq, 36 * 8);
 SF_PABI_AT(verbs_context_ops, destroy_wq, 37 * 8);
 SF_PABI_AT(verbs_context_ops, detach_mcast, 38 * 8);
 SF_PABI_AT(verbs_context_ops, free_context, 39 * 8);
+SF_PABI_AT(verbs_context_ops, free_dm, 40 * 8);
 SF_PABI_AT(verbs_context_ops, get_srq_num, 41 * 8);
+SF_PABI_AT(verbs_context_ops, import_dm, 42 * 8);
+SF_PABI_AT(verbs_context_ops, import_mr, 43 * 8);
+SF_PABI_AT(verbs_context_ops, import_pd, 44 * 8);
 SF_PABI_AT(verbs_context_ops, modify_qp, 47 * 8);
 SF_PABI_AT(verbs_context_ops, modify_srq, 49 * 8);
 SF_PABI_AT(verbs_context_ops, modify_wq, 50 * 8);
@@ -585,9 +631,14 @@ SF_PABI_AT(verbs_context_ops, query_port, 60 * 8);
 SF_PABI_AT(verbs_context_ops, query_qp, 61 * 8);
 SF_PABI_AT(verbs_context_ops, query_srq, 64 * 8);
 SF_PABI_AT(verbs_context_ops, read_counters, 65 * 8);
+SF_PABI_AT(verbs_context_ops, reg_dm_mr, 66 * 8);
+SF_PABI_AT(verbs_context_ops, reg_dmabuf_mr, 67 * 8);
 SF_PABI_AT(verbs_context_ops, reg_mr, 68 * 8);
 SF_PABI_AT(verbs_context_ops, req_notify_cq, 69 * 8);
+SF_PABI_AT(verbs_context_ops, rereg_mr, 70 * 8);
 SF_PABI_AT(verbs_context_ops, resize_cq, 71 * 8);
+SF_PABI_AT(verbs_context_ops, unimport_dm, 73 * 8);
+SF_PABI_AT(verbs_context_ops, unimport_mr, 74 * 8);
 SF_PABI_AT(verbs_context_ops, unimport_pd, 75 * 8);
 
 /* Follows the installed verbs.h; the run-time check compares with libibverbs.
@@ -601,6 +652,9 @@ SF_PABI_SIZE(verbs_cq, 288);
 SF_PABI_SIZE(verbs_mr, 56);
 SF_PABI_AT(verbs_mr, mr_type, 48);
 SF_PABI_AT(verbs_mr, access, 52);
+SF_PABI_SIZE(ibv_dm, 32);
+SF_PABI_SIZE(verbs_dm, 40);
+SF_PABI_SIZE(ibv_mw, 32);
 SF_PABI_SIZE(verbs_xrcd, 16);
 SF_PABI_SIZE(ibv_srq, 128);
 SF_PABI_SIZE(verbs_srq, 160);

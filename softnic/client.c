@@ -17,6 +17,7 @@
 #include "softnic/build_id.h"
 #include "softnic/client.h"
 #include "softnic/convert.h"
+#include "softnic/files.h"
 #include "softnic/host.h"
 #include "softnic/options.h"
 #include "softnic/raw.h"
@@ -314,6 +315,8 @@ static int client_get_fd(uint32_t kind, uint32_t id)
 	case SFNIC_FD_MEM:
 		return id == me.host.space ? me.mem_fd :
 					     space_fd(me.mem, kind, id);
+	case SFNIC_FD_FILE:
+		return ask_fd(kind, id);
 	case SFNIC_FD_MAPS:
 		return space_fd(me.maps, kind, id);
 	}
@@ -1181,6 +1184,29 @@ int sfnic_reg_mr(uint32_t ctx, struct rnic_mr_attr *attr, uint32_t *key)
 	return 0;
 }
 
+int sfnic_reg_dmabuf(uint32_t ctx, int fd, struct rnic_mr_attr *attr,
+		     uint32_t *key)
+{
+	struct sfnic_req req = {.op = SFNIC_REG_FILE_MR, .ctx = ctx};
+	struct convert_hold held;
+	struct sfnic_rsp rsp;
+	uint64_t size;
+	int err;
+
+	if (!sfnic_rnic())
+		return errno;
+	err = files_check(fd, attr->access & RNIC_LOCAL_WRITE, &size);
+	if (err)
+		return err;
+	if (attr->addr > size || attr->len > size - attr->addr)
+		return EINVAL;
+	convert_none(attr, &held);
+	req.mr = *attr;
+	err = sfnic_call(&req, fd, &rsp, NULL);
+	*key = rsp.id;
+	return err;
+}
+
 /* What stays is filled in: the whole region is made ready anew. */
 static int merge(uint32_t ctx, uint32_t key, uint32_t mask,
 		 struct rnic_mr_attr *attr)
@@ -1240,10 +1266,16 @@ int sfnic_dereg_mr(uint32_t ctx, uint32_t key)
 {
 	struct sfnic_req req = {.op = SFNIC_DEREG_MR, .ctx = ctx, .id = key};
 	struct sfnic_rsp rsp;
+	struct rnic_mr_attr attr;
+	bool file = sfnic_rnic() &&
+		    !rnic_mr_query(&me.rnic, ctx, key, &attr) &&
+		    sfnic_space_is_file(attr.space);
 	int err = sfnic_call(&req, -1, &rsp, NULL);
 
 	if (!err)
 		convert_forget(key);
+	if (!err && file)
+		files_forget(attr.space);
 	return err;
 }
 

@@ -86,6 +86,9 @@ void sfnic_close_fd(int fd);
 
 /* Registers memory of this process; converts pages where it can. */
 int sfnic_reg_mr(uint32_t ctx, struct rnic_mr_attr *attr, uint32_t *key);
+/* Registers a part of a dmabuf: @attr->addr is an offset in it. */
+int sfnic_reg_dmabuf(uint32_t ctx, int fd, struct rnic_mr_attr *attr,
+		     uint32_t *key);
 /* Changes what @mask says (enum rnic_mr_mask). */
 int sfnic_rereg_mr(uint32_t ctx, uint32_t key, uint32_t mask,
 		   struct rnic_mr_attr *attr);

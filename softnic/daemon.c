@@ -16,6 +16,7 @@
 #include <sys/un.h>
 #include "softnic/build_id.h"
 #include "softnic/daemon_cm.h"
+#include "softnic/files.h"
 #include "softnic/host.h"
 #include "softnic/options.h"
 #include "softnic/pages.h"
@@ -60,6 +61,15 @@ struct context {
 	bool zombie;   /* ended, but some of its objects cannot go yet */
 };
 
+/* Memory of one region that is a file. */
+struct file {
+	uint32_t space; /* its number; 0: free */
+	uint32_t last_space;
+	uint32_t ctx;
+	uint32_t key;
+	int fd;
+};
+
 struct channel {
 	uint32_t id;
 	uint32_t last_id;
@@ -97,6 +107,7 @@ static struct {
 	struct space space[SFNIC_MAX_SPACE];
 	struct context ctx[SFNIC_MAX_CTX];
 	struct channel channel[SFNIC_MAX_CHANNEL];
+	struct file file[SFNIC_MAX_FILE];
 	struct block *blocks;
 	struct pending pending[MAX_PENDING];
 	uint32_t pendings;
@@ -175,6 +186,7 @@ static int daemon_get_fd(uint32_t kind, uint32_t id)
 	struct channel *channel;
 	struct context *ctx;
 	struct space *space;
+	struct file *file;
 
 	switch (kind) {
 	case SFNIC_FD_CHANNEL:
@@ -189,6 +201,9 @@ static int daemon_get_fd(uint32_t kind, uint32_t id)
 	case SFNIC_FD_MAPS:
 		space = space_get(id);
 		return space ? space->maps_fd : -1;
+	case SFNIC_FD_FILE:
+		file = &d.file[SFNIC_INDEX(id) % SFNIC_MAX_FILE];
+		return file->space == id ? file->fd : -1;
 	case SFNIC_FD_KICK:
 		return d.host.kick_fd;
 	}
@@ -308,6 +323,23 @@ static void free_blocks(uint32_t space)
 	}
 }
 
+/* Files whose regions are gone. */
+static void close_files(void)
+{
+	struct rnic_mr_attr attr;
+	uint32_t i;
+
+	for (i = 1; i < SFNIC_MAX_FILE; i++) {
+		struct file *f = &d.file[i];
+
+		if (!f->space || !rnic_mr_query(&d.rnic, f->ctx, f->key, &attr))
+			continue;
+		files_forget(f->space);
+		close(f->fd);
+		f->space = 0;
+	}
+}
+
 /*
  * A process has ended (or left its image by exec): what it held locked is
  * mended, its memory is nobody's.  Its contexts end with their life lines.
@@ -419,6 +451,7 @@ static void ctx_reap(uint32_t index)
 	}
 	c->zombie = false;
 	c->id = 0;
+	close_files();
 }
 
 static void ctx_end(uint32_t index)
@@ -559,7 +592,37 @@ static int op_rereg_mr(struct call *c)
 
 static int op_dereg_mr(struct call *c)
 {
-	return rnic_mr_destroy(&d.rnic, c->req->ctx, c->req->id);
+	int err = rnic_mr_destroy(&d.rnic, c->req->ctx, c->req->id);
+
+	if (!err)
+		close_files();
+	return err;
+}
+
+static int op_reg_file_mr(struct call *c)
+{
+	struct rnic_mr_attr attr = c->req->mr;
+	struct file *f;
+	uint32_t i;
+	int err;
+
+	if (c->fd < 0)
+		return EMFILE; /* it was sent, there was no room for it */
+	for (i = 1; i < SFNIC_MAX_FILE && d.file[i].space; i++)
+		;
+	if (i == SFNIC_MAX_FILE)
+		return ENOMEM;
+	f = &d.file[i];
+	attr.space = new_id(f->last_space, i) | SFNIC_SPACE_FILE;
+	err = rnic_mr_create(&d.rnic, c->req->ctx, &attr, &c->rsp->id);
+	if (err)
+		return err;
+	f->space = f->last_space = attr.space;
+	f->ctx = c->req->ctx;
+	f->key = c->rsp->id;
+	f->fd = c->fd;
+	c->fd = -1;
+	return 0;
 }
 
 static int op_alloc_mw(struct call *c)
@@ -963,6 +1026,7 @@ static const struct {
 	[SFNIC_DEALLOC_PD] = {op_dealloc_pd, NEEDS_CTX},
 	[SFNIC_REG_MR] = {op_reg_mr, NEEDS_CTX},
 	[SFNIC_DEREG_MR] = {op_dereg_mr, NEEDS_CTX},
+	[SFNIC_REG_FILE_MR] = {op_reg_file_mr, NEEDS_CTX},
 	[SFNIC_REREG_MR] = {op_rereg_mr, NEEDS_CTX},
 	[SFNIC_ALLOC_MW] = {op_alloc_mw, NEEDS_CTX},
 	[SFNIC_DEALLOC_MW] = {op_dealloc_mw, NEEDS_CTX},
@@ -1160,6 +1224,7 @@ static void make_rnic(void)
 	d.host.shared->next_tick = UINT64_MAX;
 	d.host.lock_wait_ms = 50; /* it has others to serve */
 	d.host.get_fd = daemon_get_fd;
+	d.host.lends_files = true;
 	d.host.event_later = event_later;
 	err = rnic_create(&d.rnic, d.base, d.opt.arena_size, &config,
 			  &daemon_ops, &d.host);

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <time.h>
+#include "softnic/files.h"
 #include "softnic/host.h"
 #include "softnic/maps.h"
 #include "softnic/raw.h"
@@ -311,6 +312,9 @@ static bool copy_piece(const struct sfnic_host *h, const struct rnic_ref *ref,
 	char *p = near_pointer(h, ref);
 	int fd;
 
+	if (sfnic_space_is_file(ref->space))
+		return files_copy(h, ref->space, ref->va + off, buf, len,
+				  write);
 	if (p && !unsafe(h, ref)) {
 		memcpy(write ? p + off : buf, write ? buf : p + off, len);
 		return true;
@@ -331,10 +335,10 @@ static bool copy_piece(const struct sfnic_host *h, const struct rnic_ref *ref,
 		       !copy_in(fd, ref->va + off, buf, len);
 }
 
-static enum rnic_copy_result copy_on_demand(const struct sfnic_host *h,
-					    const struct rnic_ref *dst,
-					    const struct rnic_ref *src,
-					    uint64_t len)
+static enum rnic_copy_result copy_pieces(const struct sfnic_host *h,
+					 const struct rnic_ref *dst,
+					 const struct rnic_ref *src,
+					 uint64_t len)
 {
 	uint64_t off = 0, n;
 	char buf[16384];
@@ -357,8 +361,9 @@ enum rnic_copy_result sfnic_copy(void *host, const struct rnic_ref *dst,
 	uint64_t len = dst->len < src->len ? dst->len : src->len;
 	int dst_fd = -1, src_fd = -1;
 
-	if (dst->on_demand || src->on_demand)
-		return copy_on_demand(h, dst, src, len);
+	if (dst->on_demand || src->on_demand ||
+	    sfnic_space_is_file(dst->space) || sfnic_space_is_file(src->space))
+		return copy_pieces(h, dst, src, len);
 	/* Of two near sides the far one is the unsafe one, if any. */
 	if (!d || (unsafe(h, dst) && s)) {
 		dst_fd = h->get_fd(SFNIC_FD_MEM, dst->space);

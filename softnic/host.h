@@ -23,6 +23,8 @@ struct sfnic_host {
 	 * It stays this module's property.
 	 */
 	int (*get_fd)(uint32_t kind, uint32_t id);
+	/* get_fd() keeps descriptors of files; else they are the caller's. */
+	bool lends_files;
 	/* A pipe is full: deliver it when it no longer is. */
 	void (*event_later)(const struct rnic_event *event);
 };

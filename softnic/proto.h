@@ -23,6 +23,7 @@ enum sfnic_op {
 	SFNIC_DEALLOC_PD,
 	SFNIC_REG_MR,
 	SFNIC_DEREG_MR,
+	SFNIC_REG_FILE_MR, /* as REG_MR; fd: the file that .addr is in */
 	SFNIC_REREG_MR,
 	SFNIC_ALLOC_MW,
 	SFNIC_DEALLOC_MW,
@@ -72,6 +73,7 @@ enum sfnic_fd_kind {
 	SFNIC_FD_ASYNC,
 	SFNIC_FD_MEM,
 	SFNIC_FD_KICK, /* eventfd: rnic_tick() is wanted earlier */
+	SFNIC_FD_FILE, /* of registered memory that is a file */
 	SFNIC_FD_MAPS, /* of an address space with regions on demand */
 };
 
@@ -97,6 +99,7 @@ struct sfnic_shared {
 #define SFNIC_MAX_CTX 1024 /* a context's number fits a file position */
 #define SFNIC_MAX_SPACE 1024
 #define SFNIC_MAX_CHANNEL 4096
+#define SFNIC_MAX_FILE 256
 
 _Static_assert(sizeof(((struct sfnic_shared *)0)->ctx_id) ==
 		       SFNIC_MAX_CTX * sizeof(uint32_t),

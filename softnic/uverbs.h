@@ -31,6 +31,8 @@ struct uverbs_ops {
 	void (*close_fd)(int fd);
 	int (*reg_mr)(uint32_t ctx, struct rnic_mr_attr *attr, uint32_t *key);
 	int (*dereg_mr)(uint32_t ctx, uint32_t key);
+	int (*reg_dmabuf)(uint32_t ctx, int fd, struct rnic_mr_attr *attr,
+			  uint32_t *key);
 	int (*rereg_mr)(uint32_t ctx, uint32_t key, uint32_t mask,
 			struct rnic_mr_attr *attr);
 	int (*prefetch)(uint64_t addr, uint64_t len, bool write);

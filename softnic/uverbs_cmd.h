@@ -146,6 +146,7 @@ int uverbs_ioctl_query_pd(struct uverbs_cmd *c);
 int uverbs_reg_mr(struct uverbs_cmd *c);
 int uverbs_rereg_mr(struct uverbs_cmd *c);
 int uverbs_ioctl_query_mr(struct uverbs_cmd *c);
+int uverbs_ioctl_reg_dmabuf_mr(struct uverbs_cmd *c);
 int uverbs_ioctl_advise_mr(struct uverbs_cmd *c);
 int uverbs_ioctl_alloc_dm(struct uverbs_cmd *c);
 int uverbs_ioctl_free_dm(struct uverbs_cmd *c);

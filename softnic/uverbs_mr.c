@@ -273,6 +273,48 @@ int uverbs_ioctl_query_mr(struct uverbs_cmd *c)
 	return err;
 }
 
+/* ---- dmabuf ---------------------------------------------------------- */
+
+#define DMABUF_ACCESS                                                    \
+	(IB_UVERBS_ACCESS_LOCAL_WRITE | IB_UVERBS_ACCESS_REMOTE_WRITE |  \
+	 IB_UVERBS_ACCESS_REMOTE_READ | IB_UVERBS_ACCESS_REMOTE_ATOMIC | \
+	 IB_UVERBS_ACCESS_OPTIONAL_RANGE)
+
+int uverbs_ioctl_reg_dmabuf_mr(struct uverbs_cmd *c)
+{
+	struct rnic_mr_attr attr = {};
+	uint64_t access = c->attr[UVERBS_ATTR_REG_DMABUF_MR_ACCESS_FLAGS].value;
+	uint64_t fd = c->attr[UVERBS_ATTR_REG_DMABUF_MR_FD].value;
+	uint32_t key;
+	int err;
+
+	attr.addr = c->attr[UVERBS_ATTR_REG_DMABUF_MR_OFFSET].value;
+	attr.len = c->attr[UVERBS_ATTR_REG_DMABUF_MR_LENGTH].value;
+	attr.iova = c->attr[UVERBS_ATTR_REG_DMABUF_MR_IOVA].value;
+	attr.pdn = c->attr[UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE].value;
+	attr.access = access & ACCESS_RIGHTS;
+	if (access & ~(uint64_t)DMABUF_ACCESS || !attr.len)
+		return EINVAL;
+	if (fd > INT32_MAX)
+		return EBADF;
+	err = check_access(access);
+	if (!err)
+		err = check_range(attr.addr, attr.len, attr.iova);
+	if (!err)
+		err = uverbs_probe(c);
+	if (!err)
+		err = c->ops->reg_dmabuf(c->ctx, fd, &attr, &key);
+	if (err)
+		return err;
+	c->result = key;
+	err = uverbs_put(&c->attr[UVERBS_ATTR_REG_DMABUF_MR_RESP_LKEY], &key,
+			 sizeof(key));
+	if (!err)
+		err = uverbs_put(&c->attr[UVERBS_ATTR_REG_DMABUF_MR_RESP_RKEY],
+				 &key, sizeof(key));
+	return err;
+}
+
 /* ---- advice ---------------------------------------------------------- */
 
 static int prefetch(const struct uverbs_cmd *c, uint32_t pdn, uint64_t advice,

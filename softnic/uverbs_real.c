@@ -89,6 +89,7 @@ const struct uverbs_ops uverbs_real_ops = {
 	.close_fd = sfnic_close_fd,
 	.reg_mr = sfnic_reg_mr,
 	.dereg_mr = sfnic_dereg_mr,
+	.reg_dmabuf = sfnic_reg_dmabuf,
 	.rereg_mr = sfnic_rereg_mr,
 	.prefetch = convert_prefetch,
 	.sq_ring = real_sq_ring,

@@ -717,6 +717,48 @@ TEST(advice_is_about_regions_on_demand)
 	assert_int_equal(advise(0, 0, sge, sizeof(sge)), EINVAL);
 }
 
+static int reg_dmabuf(uint64_t offset, uint64_t iova, int fd, uint32_t access)
+{
+	struct ioctl_cmd cmd =
+		begin(UVERBS_OBJECT_MR, UVERBS_METHOD_REG_DMABUF_MR);
+	uint32_t lkey = 0, rkey = 0;
+	int err;
+
+	add(&cmd, UVERBS_ATTR_REG_DMABUF_MR_HANDLE, 0, 0);
+	add(&cmd, UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE, 0, FAKE_PDN);
+	add(&cmd, UVERBS_ATTR_REG_DMABUF_MR_OFFSET, 8, offset);
+	add(&cmd, UVERBS_ATTR_REG_DMABUF_MR_LENGTH, 8, 100);
+	add(&cmd, UVERBS_ATTR_REG_DMABUF_MR_IOVA, 8, iova);
+	add(&cmd, UVERBS_ATTR_REG_DMABUF_MR_FD, 4, (uint32_t)fd);
+	add(&cmd, UVERBS_ATTR_REG_DMABUF_MR_ACCESS_FLAGS, 4, access);
+	add_ptr(&cmd, UVERBS_ATTR_REG_DMABUF_MR_RESP_LKEY, &lkey, 4);
+	add_ptr(&cmd, UVERBS_ATTR_REG_DMABUF_MR_RESP_RKEY, &rkey, 4);
+	err = run(&cmd);
+	if (!err) {
+		assert_int_equal(cmd.attr[0].data, FAKE_KEY);
+		assert_int_equal(lkey, FAKE_KEY);
+		assert_int_equal(rkey, FAKE_KEY);
+	}
+	return err;
+}
+
+TEST(a_dmabuf_is_registered_by_descriptor_and_offset)
+{
+	assert_int_equal(reg_dmabuf(0x1010, 0x7011, 5, 1), EINVAL);
+	assert_int_equal(reg_dmabuf(0, 0, 5, IB_UVERBS_ACCESS_ON_DEMAND),
+			 EINVAL);
+	assert_int_equal(reg_dmabuf(0, 0, 5, IB_UVERBS_ACCESS_REMOTE_WRITE),
+			 EINVAL);
+	assert_int_equal(reg_dmabuf(0, 0, -1, 1), EBADF);
+	assert_int_equal(reg_dmabuf(0, 0, 6, 1), EBADF);
+	assert_int_equal(fake.mrs, 0);
+	assert_int_equal(reg_dmabuf(0x1010, 0x7010, 5, 1), 0);
+	assert_int_equal(fake.mr.addr, 0x1010);
+	assert_int_equal(fake.mr.len, 100);
+	assert_int_equal(fake.mr.iova, 0x7010);
+	assert_int_equal(fake.mr.access, RNIC_LOCAL_WRITE);
+}
+
 /* ---- windows --------------------------------------------------------- */
 
 TEST(a_window_goes_by_its_first_key)
@@ -2071,6 +2113,7 @@ int main(void)
 		T(reregistration_says_what_changes),
 		T(a_region_can_be_asked_for_by_its_number),
 		T(advice_is_about_regions_on_demand),
+		T(a_dmabuf_is_registered_by_descriptor_and_offset),
 		T(a_window_goes_by_its_first_key),
 		T(device_memory_is_limited_and_aligned_to_its_pages),
 		T(who_imports_asks_what_there_is),

@@ -215,6 +215,12 @@ static int fake_dereg_mr(uint32_t ctx, uint32_t key)
 	return 0;
 }
 
+static int fake_reg_dmabuf(uint32_t ctx, int fd, struct rnic_mr_attr *attr,
+			   uint32_t *key)
+{
+	return fd == 5 ? fake_reg_mr(ctx, attr, key) : EBADF;
+}
+
 static int fake_rereg_mr(uint32_t ctx, uint32_t key, uint32_t mask,
 			 struct rnic_mr_attr *attr)
 {
@@ -310,6 +316,7 @@ static const struct uverbs_ops fake_ops = {
 	.close_fd = fake_close_fd,
 	.reg_mr = fake_reg_mr,
 	.dereg_mr = fake_dereg_mr,
+	.reg_dmabuf = fake_reg_dmabuf,
 	.rereg_mr = fake_rereg_mr,
 	.prefetch = fake_prefetch,
 	.query_pd = fake_query_pd,

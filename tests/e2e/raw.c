@@ -491,6 +491,68 @@ static void killed(struct end *e)
 	cases++;
 }
 
+static void child_sends(int ready)
+{
+	struct end e;
+	struct node n;
+	char byte = 1;
+
+	end_open(&e);
+	node_open(&e, &n);
+	build(n.buf + FRAME, 7000, 1);
+	send_frame(&n, IBV_SEND_IP_CSUM);
+	CHECK(write(ready, &byte, 1) == 1);
+	for (;;)
+		send_frame(&n, IBV_SEND_IP_CSUM);
+}
+
+/* Whole frames only, and then those of others. */
+static void sender_killed(struct end *e)
+{
+	int ready[2], status, i, n;
+	union rule r = rule_new();
+	struct ibv_flow *flow;
+	struct node a, b;
+	double end;
+	pid_t pid;
+	char byte;
+
+	CHECK(!pipe(ready));
+	node_open(e, &a);
+	node_open(e, &b);
+	rule_port(&r, 7000);
+	flow = steer(b.qp, &r);
+	build(a.buf + FRAME, 7000, 2);
+	for (i = 0; i < 30; i++) {
+		pid = fork();
+		CHECK(pid >= 0);
+		if (!pid)
+			child_sends(ready[1]);
+		CHECK(read(ready[0], &byte, 1) == 1);
+		for (n = 0; n < 20 * i; n++) {
+			recv_one(&b, n);
+			wait_wc(b.cq, IBV_WC_SUCCESS, IBV_WC_RECV, n);
+			CHECK(ibv_wc_read_wc_flags(b.cq) == IBV_WC_IP_CSUM_OK);
+			ibv_end_poll(b.cq);
+		}
+		recv_one(&b, ANY);
+		CHECK(!kill(pid, SIGKILL));
+		CHECK(waitpid(pid, &status, 0) == pid);
+		/* Perhaps it is one of his. */
+		end = seconds() + 20;
+		do {
+			CHECK(seconds() < end);
+			send_frame(&a, IBV_SEND_IP_CSUM);
+		} while (nothing(b.cq));
+		CHECK(b.cq->status == IBV_WC_SUCCESS && b.cq->wr_id == ANY);
+		ibv_end_poll(b.cq);
+	}
+	CHECK(!ibv_destroy_flow(flow));
+	node_close(&a);
+	node_close(&b);
+	cases++;
+}
+
 int main(void)
 {
 	struct end e;
@@ -502,6 +564,7 @@ int main(void)
 	refused(&e);
 	scaled(&e);
 	killed(&e);
+	sender_killed(&e);
 	end_close(&e);
 	printf("%d cases, all right\n", cases);
 	return 0;

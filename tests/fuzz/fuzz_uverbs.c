@@ -45,7 +45,7 @@ static uint64_t bend(uint64_t addr)
 static int objects(void)
 {
 	return fake.pds + fake.ahs + fake.cqs + fake.srqs + fake.qps +
-	       fake.mrs + fake.mws + fake.dms + fake.fds;
+	       fake.flows + fake.mrs + fake.mws + fake.dms + fake.fds;
 }
 
 static int run_ioctl(size_t size)

@@ -261,6 +261,16 @@ TEST(checksums_that_were_written_are_right_and_one_bit_tells)
 		assert_false(rnic_frame_checksums_ok(&frame));
 		b.at[i] ^= 0x10;
 	}
+	/* A sum of 0 is written as its other form: 0 says that there is none.
+	 */
+	i = (uint32_t)(b.at[42] << 8 | b.at[43]) + 0xb7df;
+	i = (i & 0xffff) + (i >> 16);
+	b.at[42] = i >> 8;
+	b.at[43] = i;
+	rnic_frame_parse(&frame, b.at, b.len);
+	rnic_frame_write_checksums(&frame);
+	assert_int_equal(b.at[40] << 8 | b.at[41], 0xffff);
+	assert_true(rnic_frame_checksums_ok(&frame));
 	/* UDP over IPv4 may go without. */
 	b.at[40] = b.at[41] = 0;
 	rnic_frame_parse(&frame, b.at, b.len);

@@ -19,6 +19,7 @@
 #define FAKE_QP_REF 0x80000007u
 #define FAKE_SRQN 14u
 #define FAKE_AH 0x1601u
+#define FAKE_FLOW 0x1701u
 #define FAKE_KEY 0x1401u
 #define FAKE_DM 17u
 #define FAKE_CHANNEL 15u
@@ -33,7 +34,7 @@ static struct fake {
 	int err; /* what the next call returns */
 	int calls;
 	int sent_fd;
-	int pds, mrs, mws, dms, ahs, cqs, srqs, qps, xrcds, fds;
+	int pds, mrs, mws, dms, ahs, cqs, srqs, qps, xrcds, flows, fds;
 	uint32_t mask; /* of the last re-registration */
 	int prefetched;
 	uint64_t prefetch_addr;
@@ -100,6 +101,17 @@ static uint32_t fake_object(uint32_t op)
 		return FAKE_QPN;
 	case SFNIC_DESTROY_QP:
 		fake.qps--;
+		return 0;
+	/* Rules and what belongs to them. */
+	case SFNIC_CREATE_FLOW:
+	case SFNIC_CREATE_FLOW_COUNTERS:
+	case SFNIC_CREATE_WQ_TABLE:
+		fake.flows++;
+		return FAKE_FLOW;
+	case SFNIC_DESTROY_FLOW:
+	case SFNIC_DESTROY_FLOW_COUNTERS:
+	case SFNIC_DESTROY_WQ_TABLE:
+		fake.flows--;
 		return 0;
 	default:
 		return 0;

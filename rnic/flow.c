@@ -12,25 +12,28 @@
 
 /* ---- match ---------------------------------------------------------- */
 
-#define KEY_WORDS (sizeof(struct rnic_flow_key) / 4)
+typedef uint64_t __attribute__((may_alias, aligned(4))) key_word;
 
-_Static_assert(sizeof(struct rnic_flow_key) % 4 == 0 &&
-		       sizeof(struct rnic_headers) ==
-			       offsetof(struct rnic_headers, gre_key) + 4,
+#define KEY_WORDS (sizeof(struct rnic_flow_key) / sizeof(key_word))
+
+_Static_assert(sizeof(struct rnic_headers) ==
+			       offsetof(struct rnic_headers, gre_key) + 4 &&
+		       sizeof(struct rnic_flow_key) % sizeof(key_word) == 0,
 	       "no padding: keys are compared as words");
 
 static bool key_matches(const struct rnic_flow_key *key,
 			const struct rnic_flow_key *value,
 			const struct rnic_flow_key *mask)
 {
-	uint32_t k[KEY_WORDS], v[KEY_WORDS], m[KEY_WORDS], i, diff = 0;
+	const key_word *k = (const key_word *)key;
+	const key_word *v = (const key_word *)value;
+	const key_word *m = (const key_word *)mask;
+	uint32_t i;
 
-	memcpy(k, key, sizeof(k));
-	memcpy(v, value, sizeof(v));
-	memcpy(m, mask, sizeof(m));
 	for (i = 0; i < KEY_WORDS; i++)
-		diff |= (k[i] ^ v[i]) & m[i];
-	return !diff;
+		if ((k[i] ^ v[i]) & m[i])
+			return false;
+	return true;
 }
 
 /* What a rule that matches says, as of one moment. */
@@ -82,22 +85,35 @@ static void count(struct rnic *r, uint32_t id, uint32_t len)
 	__atomic_fetch_add(&c->count.bytes, len, __ATOMIC_RELAXED);
 }
 
-/* The first rank at which a rule keeps the frame from those after it. */
-static uint32_t last_rank(const struct rnic *r, const struct rnic_frame *frame,
-			  bool *drop)
+/* Rules that match, as bits. */
+struct matches {
+	uint64_t bits[RNIC_MAX_FLOW / 64];
+	uint32_t words;
+	uint32_t rank; /* at which the frame is kept from later rules */
+	bool drop;
+};
+
+static void find_matches(const struct rnic *r, const struct rnic_frame *frame,
+			 struct matches *m)
 {
-	uint32_t i, high = flows_high(r), rank = ~0u;
+	uint32_t i, high = flows_high(r);
 	struct verdict v;
 
-	*drop = false;
+	m->rank = ~0u;
+	m->drop = false;
+	m->words = (high + 63) / 64;
+	memset(m->bits, 0, m->words * sizeof(m->bits[0]));
 	for (i = 0; i < high; i++) {
-		if (!flow_says(r, i, frame, &v) || v.sniffer || v.rank > rank ||
+		if (!flow_says(r, i, frame, &v))
+			continue;
+		m->bits[i / 64] |= 1ull << (i % 64);
+		if (v.sniffer || v.rank > m->rank ||
 		    v.flags & RNIC_FLOW_DONT_TRAP)
 			continue;
-		*drop = v.flags & RNIC_FLOW_DROP || (*drop && v.rank == rank);
-		rank = v.rank;
+		m->drop = v.flags & RNIC_FLOW_DROP ||
+			  (m->drop && v.rank == m->rank);
+		m->rank = v.rank;
 	}
-	return rank;
 }
 
 /* A queue pair gets one copy, however many rules are for it. */
@@ -115,23 +131,38 @@ static uint32_t add_dest(struct rnic_flow_dest dest[], uint32_t n,
 	return n + 1;
 }
 
+/* The rule has its say about a frame that it matches. */
+static uint32_t carry_out(struct rnic *r, const struct rnic_frame *frame,
+			  const struct matches *m, const struct verdict *v,
+			  struct rnic_flow_dest dest[], uint32_t n)
+{
+	if (v->rank > m->rank && !v->sniffer)
+		return n;
+	count(r, v->counters, frame->len);
+	if (v->flags & RNIC_FLOW_DROP ||
+	    (m->drop && v->rank == m->rank && !v->sniffer))
+		return n;
+	return add_dest(dest, n, v);
+}
+
 uint32_t rnic_flow_match(struct rnic *r, const struct rnic_frame *frame,
 			 struct rnic_flow_dest dest[])
 {
-	uint32_t i, n = 0, high = flows_high(r), rank;
+	struct matches m;
 	struct verdict v;
-	bool drop;
+	uint32_t w, n = 0;
 
-	rank = last_rank(r, frame, &drop);
-	for (i = 0; i < high; i++) {
-		if (!flow_says(r, i, frame, &v) ||
-		    (v.rank > rank && !v.sniffer))
-			continue;
-		count(r, v.counters, frame->len);
-		if (v.flags & RNIC_FLOW_DROP ||
-		    (drop && v.rank == rank && !v.sniffer))
-			continue;
-		n = add_dest(dest, n, &v);
+	find_matches(r, frame, &m);
+	for (w = 0; w < m.words; w++) {
+		uint64_t bits = m.bits[w];
+
+		for (; bits; bits &= bits - 1) {
+			uint32_t i = w * 64 + __builtin_ctzll(bits);
+
+			/* It may be another's by now. */
+			if (flow_says(r, i, frame, &v))
+				n = carry_out(r, frame, &m, &v, dest, n);
+		}
 	}
 	return n;
 }

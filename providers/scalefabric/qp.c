@@ -474,6 +474,9 @@ int sf_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
 	struct ibv_query_qp cmd;
 	int err;
 
+	if (qp->hashes)
+		return EOPNOTSUPP; /* neither states nor attributes */
+
 	err = ibv_cmd_query_qp(ibqp, attr, attr_mask, init_attr, &cmd,
 			       sizeof(cmd));
 	if (err)

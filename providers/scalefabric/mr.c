@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "compat.h"
 #include "scalefabric.h"
 
 struct ibv_mr *sf_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
@@ -76,7 +77,7 @@ struct ibv_mr *sf_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 	if (!mr)
 		return NULL;
 
-	err = ibv_cmd_reg_dmabuf_mr(pd, offset, length, iova, fd, access, mr);
+	err = sf_cmd_reg_dmabuf_mr(pd, offset, length, iova, fd, access, mr);
 	if (err) {
 		free(mr);
 		errno = err;

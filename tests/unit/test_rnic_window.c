@@ -454,6 +454,43 @@ static void a_bind_that_finds_a_responder_busy_comes_again(void **state)
 	fx_close(&g->fx);
 }
 
+/* UC: WRITE through a window works, what is refused is dropped. */
+static void windows_work_on_unreliable_connections(void **state)
+{
+	struct fx_opts o = fx_defaults;
+	static struct rig g;
+	struct fx_wr wr;
+	uint64_t index;
+
+	(void)state;
+	o.type = RNIC_QPT_UC;
+	memset(&g, 0, sizeof(g));
+	fx_open(&g.fx, RNIC_INFINIBAND);
+	fx_pair(&g.fx, &g.a, &g.b, &o);
+	g.am = fx_mr(&g.a, LEN, FX_ALL_ACCESS);
+	g.bm = fx_mr(&g.b, LEN, ALL);
+	fx_fill(g.am.ptr, LEN, 1);
+	assert_int_equal(rnic_mw_create(g.fx.r, g.b.ctx, g.b.pdn, 2, &g.mw), 0);
+	bind(&g, g.mw, 0, 64, READ_WRITE);
+	works(&g, SF_OP_WRITE, g.mw, g.bm.addr, 64);
+	assert_memory_equal(g.bm.ptr, g.am.ptr, 64);
+	wr = inv_wr(SF_OP_LOCAL_INV, g.mw);
+	expect_ok(&g.b.scq, SF_OP_LOCAL_INV, fx_send(&g.b, &wr));
+	memset(g.bm.ptr, 0, 64);
+	works(&g, SF_OP_WRITE, g.mw, g.bm.addr, 64);
+	assert_int_equal(g.bm.ptr[0] | g.bm.ptr[63], 0);
+	/* A bind that fails is the send queue's own error: SQE. */
+	index = fx_send(&g.b, &wr);
+	expect_cqe(&g.b.scq, SF_OP_LOCAL_INV, SF_ST_MW_BIND_ERR, SF_SYN_KEY,
+		   index);
+	assert_int_equal(fx_state(&g.b), RNIC_SQE);
+	wr = inv_wr(SF_OP_SEND_INV, g.mw);
+	index = fx_send(&g.a, &wr);
+	expect_cqe(&g.a.scq, SF_OP_SEND_INV, SF_ST_LOC_QP_OP_ERR, SF_SYN_OPCODE,
+		   index);
+	fx_close(&g.fx);
+}
+
 /* ---- life ------------------------------------------------------------ */
 
 static void a_region_with_windows_stays(void **state)
@@ -898,6 +935,7 @@ int main(void)
 		cmocka_unit_test(a_repeated_invalidating_send_invalidates_once),
 		cmocka_unit_test(
 			a_bind_that_finds_a_responder_busy_comes_again),
+		cmocka_unit_test(windows_work_on_unreliable_connections),
 		cmocka_unit_test(a_region_with_windows_stays),
 		cmocka_unit_test(a_window_that_is_gone_opens_nothing),
 		cmocka_unit_test(windows_are_counted_and_of_two_types),

@@ -7,6 +7,23 @@ static bool ah_live(const struct rnic *r, uint32_t i)
 	return i == 0 || r->sh->ah[i].live;
 }
 
+static uint32_t ah_devices(const struct rnic *r, const struct rnic_ah *ah)
+{
+	return rnic_port_active(r, ah->dev, ah->av.port_num) ?
+		       rnic_av_devices(r, &ah->av) :
+		       0;
+}
+
+void rnic_ah_paths_changed(struct rnic *r)
+{
+	uint32_t i;
+
+	for (i = 0; i < r->sh->ahs.high && i < RNIC_MAX_AH; i++)
+		if (r->sh->ah[i].live)
+			store_relaxed(&r->sh->ah[i].devs,
+				      ah_devices(r, &r->sh->ah[i]));
+}
+
 int rnic_ah_create(struct rnic *r, uint32_t ctx, uint32_t dev, uint32_t pdn,
 		   const struct rnic_av *av, uint32_t *handle)
 {
@@ -29,7 +46,7 @@ int rnic_ah_create(struct rnic *r, uint32_t ctx, uint32_t dev, uint32_t pdn,
 	ah->ctx = ctx;
 	ah->dev = dev;
 	ah->av = *av;
-	ah->devs = rnic_av_devices(r, av);
+	ah->devs = ah_devices(r, ah);
 	pd->users++;
 	store_release(&ah->handle, *handle);
 	return 0;

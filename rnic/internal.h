@@ -216,7 +216,11 @@ int rnic_qp_change(struct rnic *r, struct rnic_qp *qp,
  */
 bool rnic_ah_get(const struct rnic *r, const struct rnic_qp *qp, uint32_t ah,
 		 struct rnic_ah *copy, uint32_t *syndrome);
-/* Devices that have the address, as a bit mask. */
+/* Ports have gone down or come up: where do paths lead now? */
+void rnic_qp_paths_changed(struct rnic *r);
+void rnic_ah_paths_changed(struct rnic *r);
+bool rnic_port_active(const struct rnic *r, uint32_t dev, uint32_t port);
+/* Devices that have the address on a port that is up, as a bit mask. */
 uint32_t rnic_av_devices(const struct rnic *r, const struct rnic_av *av);
 bool rnic_av_ok(const struct rnic *r, uint32_t dev, const struct rnic_av *av);
 /* The member of @ah's group at or after *@it; NULL: no more. */
@@ -437,7 +441,10 @@ bool rnic_sq_drained(const struct rnic_qp *qp);
 /* The same, and nothing waits to be sent again. */
 bool rnic_sq_idle(const struct rnic_qp *qp);
 void rnic_requester_repair(struct rnic *r, struct rnic_qp *qp);
-/* From SQE on: the line has no error any more.  False: somebody stays. */
+/*
+ * SQE to RTS, once all that failed has its CQE: the line has no error any more.
+ * False: not now, or the QP is in ERR.
+ */
 bool rnic_requester_resume(struct rnic *r, struct rnic_qp *qp);
 
 /* Flushes the receive queue of a QP in ERR. */

@@ -44,6 +44,11 @@ static void deliver(struct rnic_call *call, struct rnic_qp *peer, uint32_t qpn,
 	rnic_responder_unlock(call, peer);
 }
 
+static bool hears(const struct rnic *r, const struct rnic_qp *qp)
+{
+	return rnic_port_active(r, qp->init.dev, qp->attr.port_num);
+}
+
 /* All that have joined the group are reached, on this host. */
 static void send_datagram(struct rnic_call *call, const struct rnic_packet *pkt,
 			  struct rnic_reply *reply)
@@ -57,9 +62,13 @@ static void send_datagram(struct rnic_call *call, const struct rnic_packet *pkt,
 			deliver(call, peer, pkt->dest_qpn, pkt, reply);
 		return;
 	}
+	if (!rnic_port_active(call->r, pkt->ah->dev, pkt->ah->av.port_num))
+		return;
 	while (n++ < RNIC_MAX_MCAST_ATTACH &&
 	       (peer = rnic_mcast_next(call->r, pkt->ah, &it)))
-		deliver(call, peer, load_relaxed(&peer->qpn), pkt, reply);
+		if (hears(call->r, peer))
+			deliver(call, peer, load_relaxed(&peer->qpn), pkt,
+				reply);
 }
 
 /*
@@ -100,7 +109,7 @@ send_frame(struct rnic_call *call, const struct rnic_packet *pkt,
 		if (peer && peer->init.type == RNIC_QPT_HASH)
 			peer = rnic_hash_pick(call->r, peer, &frame);
 		copy.imm = dest[i].tag;
-		if (peer)
+		if (peer && hears(call->r, peer))
 			deliver(call, peer, load_relaxed(&peer->qpn), &copy,
 				reply);
 	}
@@ -122,7 +131,8 @@ static enum rnic_link_result direct_send(struct rnic_call *call,
 	if (unlikely(pkt->ah)) {
 		send_datagram(call, pkt, &reply.base);
 	} else if (unlikely(pkt->flags & RNIC_PKT_RAW)) {
-		send_frame(call, pkt, &reply.base);
+		if (hears(call->r, qp))
+			send_frame(call, pkt, &reply.base);
 	} else {
 		/* Not there, or not where the path leads: nobody hears it. */
 		peer = rnic_qp_get(call->r, pkt->dest_qpn);

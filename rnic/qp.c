@@ -280,6 +280,8 @@ static bool port_has(const struct rnic_port *port, const struct rnic_av *av)
 {
 	uint32_t i;
 
+	if (port->info.state != 4) /* active */
+		return false;
 	if (!av->is_global)
 		return port->info.lid == av->dlid;
 	for (i = 0; i < port->info.gids && i < RNIC_MAX_GIDS; i++)
@@ -311,9 +313,25 @@ static uint32_t resolve(const struct rnic *r, const struct rnic_qp *qp)
 	const struct rnic_qp *peer = rnic_qp_get(r, qp->attr.dest_qpn);
 	uint32_t devs = rnic_av_devices(r, &qp->attr.av);
 
+	if (!rnic_port_active(r, qp->init.dev, qp->attr.port_num))
+		return ~0u;
 	if (peer && devs & 1u << peer->init.dev)
 		return peer->init.dev;
 	return devs ? (uint32_t)__builtin_ctz(devs) : ~0u;
+}
+
+void rnic_qp_paths_changed(struct rnic *r)
+{
+	uint32_t i;
+
+	for (i = 0; i < r->sh->qps.high && i < RNIC_MAX_QP; i++) {
+		struct rnic_qp *qp = &r->sh->qp[i];
+		uint32_t state = load_acquire(&qp->state);
+
+		if (load_acquire(&qp->qpn) && !rnic_datagrams(qp) &&
+		    state >= RNIC_RTR && state <= RNIC_SQE)
+			store_relaxed(&qp->peer_dev, resolve(r, qp));
+	}
 }
 
 /* ---- create --------------------------------------------------------- */
@@ -592,6 +610,7 @@ static int to_reset(struct rnic *r, struct rnic_qp *qp)
 	qp->attr.cap = qp->init.cap;
 	qp->attr.port_num = 1;
 	store_release(&qp->fatal, 0);
+	store_release(&qp->comm_est, 0);
 	return 0;
 }
 
@@ -621,6 +640,8 @@ static uint32_t *due_word(struct rnic_qp *qp, uint32_t type)
 {
 	if (type == RNIC_EVENT_QP_LAST_WQE_REACHED)
 		return &qp->resp.last_wqe;
+	if (type == RNIC_EVENT_COMM_EST)
+		return &qp->comm_est;
 	return type == RNIC_EVENT_SQ_DRAINED ? &qp->req.drained : &qp->fatal;
 }
 
@@ -663,6 +684,8 @@ void rnic_qp_repair_events(struct rnic_call *call, struct rnic_qp *qp)
 
 	if (fatal & RNIC_DUE)
 		rnic_qp_event(call, qp, fatal & ~RNIC_DUE);
+	if (load_acquire(&qp->comm_est) & RNIC_DUE)
+		rnic_qp_event(call, qp, RNIC_EVENT_COMM_EST);
 	if (load_acquire(&qp->req.drained) & RNIC_DUE)
 		rnic_qp_event(call, qp, RNIC_EVENT_SQ_DRAINED);
 	if (load_acquire(&qp->resp.last_wqe) & RNIC_DUE)
@@ -685,8 +708,7 @@ bool rnic_qp_pass(struct rnic_call *call, struct rnic_qp *qp)
 	return true;
 }
 
-static void enter(struct rnic *r, struct rnic_qp *qp, uint32_t from,
-		  uint32_t to)
+static int enter(struct rnic *r, struct rnic_qp *qp, uint32_t from, uint32_t to)
 {
 	if (to == RNIC_RTR) {
 		if (!rnic_datagrams(qp))
@@ -695,8 +717,11 @@ static void enter(struct rnic *r, struct rnic_qp *qp, uint32_t from,
 	}
 	if (to == RNIC_RTS && from == RNIC_RTR)
 		rnic_requester_start(qp, qp->attr.sq_psn);
-	if (to == RNIC_RTS && from == RNIC_SQE && !rnic_requester_resume(r, qp))
-		return;
+	if (to == RNIC_RTS && from == RNIC_SQE) {
+		if (!rnic_requester_resume(r, qp))
+			return EBUSY;
+		from = RNIC_RTS;
+	}
 	if (to == RNIC_SQD && from == RNIC_SQD)
 		qp->peer_dev = resolve(r, qp);
 	if (to == RNIC_SQD && from == RNIC_RTS)
@@ -704,9 +729,10 @@ static void enter(struct rnic *r, struct rnic_qp *qp, uint32_t from,
 	/* An error that happened meanwhile is not undone. */
 	if (!__atomic_compare_exchange_n(&qp->state, &from, to, false,
 					 __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-		return;
+		return 0;
 	if (to == RNIC_RTS || to == RNIC_SQD)
 		rnic_sq_ring(r, qp->qpn); /* posted before; drained by now */
+	return 0;
 }
 
 struct rnic_qp *rnic_qp_of(const struct rnic *r, uint32_t ctx, uint32_t handle)
@@ -735,8 +761,7 @@ int rnic_qp_change(struct rnic *r, struct rnic_qp *qp,
 	if (to == RNIC_ERR)
 		return to_err(r, qp);
 	take_values(&qp->attr, attr, mask);
-	enter(r, qp, from, to);
-	return 0;
+	return enter(r, qp, from, to);
 }
 
 int rnic_qp_modify(struct rnic *r, uint32_t ctx, uint32_t handle,

@@ -1180,16 +1180,29 @@ void rnic_requester_reset(struct rnic *r, struct rnic_qp *qp, uint64_t start)
 bool rnic_requester_resume(struct rnic *r, struct rnic_qp *qp)
 {
 	struct rnic_requester *req = &qp->req;
+	uint32_t state = RNIC_SQE;
+	struct rnic_call call;
+	bool done;
 
+	rnic_call_begin(&call, r);
 	if (!rnic_requester_lock(r, qp))
 		return false;
-	req->failed = 0;
-	go_back(req);
-	if (send_line(r, qp))
-		send_line(r, qp)->failed = SF_LINE_NO_FAILED;
-	line_store(r, qp, una(req)->index);
+	/* What was posted until now fails; what is posted from now on runs. */
+	done = load_acquire(&qp->state) == RNIC_SQE && flush(&call, qp) &&
+	       !rnic_call_crowded(&call);
+	if (done) {
+		req->failed = 0;
+		go_back(req);
+		if (send_line(r, qp))
+			send_line(r, qp)->failed = SF_LINE_NO_FAILED;
+		line_store(r, qp, una(req)->index);
+		done = __atomic_compare_exchange_n(&qp->state, &state, RNIC_RTS,
+						   false, __ATOMIC_SEQ_CST,
+						   __ATOMIC_SEQ_CST);
+	}
 	r->ops->unlock(r->host, &req->lock);
-	return true;
+	rnic_call_end(&call);
+	return done;
 }
 
 void rnic_requester_start(struct rnic_qp *qp, uint32_t psn)

@@ -958,10 +958,17 @@ static bool take_xrceth(struct request *q)
 	return true;
 }
 
-static bool may_receive(const struct rnic_qp *qp)
+/* The first message that comes before RTS (IBTA vol. 1, 11.6.3.1). */
+static void comm_est(struct rnic_call *call, struct rnic_qp *qp)
 {
-	uint32_t state = load_acquire(&qp->state);
+	if (qp->comm_est || rnic_datagrams(qp))
+		return;
+	store_release(&qp->comm_est, RNIC_EVENT_COMM_EST | RNIC_DUE);
+	rnic_qp_event(call, qp, RNIC_EVENT_COMM_EST);
+}
 
+static bool may_receive(uint32_t state)
+{
 	return state >= RNIC_RTR && state <= RNIC_SQE;
 }
 
@@ -971,9 +978,10 @@ void rnic_responder_receive(struct rnic_call *call, struct rnic_qp *qp,
 {
 	struct request q = {call, qp, pkt, reply, qp->init.pdn};
 	struct rnic_responder *resp = &qp->resp;
+	uint32_t state = load_acquire(&qp->state);
 	int32_t ahead;
 
-	if (!may_receive(qp) || !pkt->npkts)
+	if (!may_receive(state) || !pkt->npkts)
 		return;
 	if (rnic_datagrams(qp)) {
 		resp->counters.rcv_packets++;
@@ -985,6 +993,8 @@ void rnic_responder_receive(struct rnic_call *call, struct rnic_qp *qp,
 	    unlikely(qp->init.type == RNIC_QPT_XRC_SEND))
 		return;
 	resp->counters.rcv_packets += pkt->payload ? pkt->npkts : 1;
+	if (unlikely(state == RNIC_RTR))
+		comm_est(call, qp);
 	if (unlikely(!rnic_reliable(qp))) {
 		receive_unreliable(&q);
 		return;

@@ -323,6 +323,12 @@ int rnic_attach(struct rnic *r, void *base, uint64_t size,
 int rnic_port_add_gid(struct rnic *r, uint32_t dev, uint32_t port,
 		      const uint8_t gid[16]);
 
+/*
+ * Takes a port down or up: EALREADY if it is.  Who has the device open is told
+ * by the caller (RNIC_EVENT_PORT_ERR, _ACTIVE).
+ */
+int rnic_port_set(struct rnic *r, uint32_t dev, uint32_t port, bool up);
+
 /* ---- control: objects.  @ctx is the owner, a number of the host's --- */
 
 int rnic_pd_create(struct rnic *r, uint32_t ctx, uint32_t dev, uint32_t *pdn);

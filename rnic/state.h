@@ -20,7 +20,7 @@
 #include "scalefabric/sf_hw.h"
 
 #define RNIC_MAGIC 0x534652410000ULL /* "SFRA" */
-#define RNIC_STATE_VERSION 7
+#define RNIC_STATE_VERSION 8
 
 #define RNIC_QPN_INDEX_BITS 14
 #define RNIC_QPN_MASK 0xffffffu
@@ -392,6 +392,7 @@ struct rnic_qp {
 	uint64_t queues_len;
 	uint32_t async_events; /* raised, under resp.lock */
 	uint32_t fatal; /* one affiliated error per life, | RNIC_DUE; atomic */
+	uint32_t comm_est; /* a message came in RTR: its type, | RNIC_DUE */
 
 	struct rnic_requester req;
 	struct rnic_responder resp;

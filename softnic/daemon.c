@@ -1000,6 +1000,35 @@ static int op_info(struct call *c)
 	return 0;
 }
 
+static void tell_of_port(uint32_t dev, uint32_t port, bool up)
+{
+	struct rnic_event event = {
+		.type = up ? RNIC_EVENT_PORT_ACTIVE : RNIC_EVENT_PORT_ERR,
+		.element = port,
+	};
+	uint32_t i;
+
+	for (i = 1; i < SFNIC_MAX_CTX; i++) {
+		if (!d.ctx[i].id || d.ctx[i].zombie || d.ctx[i].dev != dev)
+			continue;
+		event.ctx = i;
+		daemon_ops.event(&d.host, &event);
+	}
+}
+
+static int op_port(struct call *c)
+{
+	uint32_t dev = c->req->port.dev, port = c->req->port.port;
+	int err = rnic_port_set(&d.rnic, dev, port, c->req->port.up);
+
+	if (err == EALREADY)
+		return 0;
+	if (err)
+		return err;
+	tell_of_port(dev, port, c->req->port.up);
+	return tree_put_port_state(&d.rnic, ".", dev, port);
+}
+
 /* id 1: also when it is in use. */
 static int op_down(struct call *c)
 {
@@ -1069,6 +1098,7 @@ static const struct {
 	[SFNIC_CM] = {op_cm, NEEDS_SPACE},
 	[SFNIC_INFO] = {op_info, NEEDS_NOTHING},
 	[SFNIC_DOWN] = {op_down, NEEDS_NOTHING},
+	[SFNIC_PORT] = {op_port, NEEDS_NOTHING},
 };
 
 static int dispatch(struct call *c)

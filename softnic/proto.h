@@ -66,6 +66,7 @@ enum sfnic_op {
 	SFNIC_CM,      /* a command of rdma_cm */
 	SFNIC_INFO,    /* for `sfnic devices` and friends */
 	SFNIC_DOWN,
+	SFNIC_PORT, /* a cable is pulled or plugged in */
 };
 
 enum sfnic_fd_kind {
@@ -170,6 +171,11 @@ struct sfnic_req {
 		} modify_wq;
 		struct rnic_wq_table_attr wq_table;
 		struct rnic_flow_attr flow;
+		struct {
+			uint32_t dev;
+			uint32_t port;
+			uint32_t up;
+		} port;
 		struct {
 			uint64_t off; /* free only */
 			uint64_t len;

@@ -14,12 +14,14 @@ static const char usage[] =
 	"usage: sfnic run [OPTIONS] [--] PROGRAM [ARGS]\n"
 	"       sfnic devices [--instance NAME]\n"
 	"       sfnic stat [--json] [--instance NAME]\n"
+	"       sfnic port DEVICE[/PORT] up|down [--instance NAME]\n"
 	"       sfnic down [--force] [--instance NAME]\n"
 	"\n"
 	"run      runs PROGRAM with software RDMA devices in place of the "
 	"host's\n"
 	"devices  lists the devices\n"
 	"stat     shows objects, queue pairs and counters\n"
+	"port     plugs a port's cable in, or pulls it\n"
 	"down     ends the fabric; it also ends by itself when unused\n"
 	"\n"
 	"Options of run, with their defaults:\n"
@@ -55,11 +57,11 @@ static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{"run", sfnic_run},	   {"devices", sfnic_devices},
-	{"stat", sfnic_stat},	   {"down", sfnic_down},
-	{"--help", show_help},	   {"help", show_help},
-	{"-h", show_help},	   {"--version", show_version},
-	{"version", show_version},
+	{"run", sfnic_run},	     {"devices", sfnic_devices},
+	{"stat", sfnic_stat},	     {"down", sfnic_down},
+	{"port", sfnic_port},	     {"--help", show_help},
+	{"help", show_help},	     {"-h", show_help},
+	{"--version", show_version}, {"version", show_version},
 };
 
 void sfnic_say(const char *format, ...)

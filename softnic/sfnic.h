@@ -11,6 +11,7 @@ int sfnic_run(int argc, char **argv);
 int sfnic_devices(int argc, char **argv);
 int sfnic_stat(int argc, char **argv);
 int sfnic_down(int argc, char **argv);
+int sfnic_port(int argc, char **argv);
 
 /* One line on stderr. */
 __attribute__((format(printf, 1, 2))) void sfnic_say(const char *format, ...);

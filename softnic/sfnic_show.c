@@ -421,3 +421,69 @@ int sfnic_down(int argc, char **argv)
 	close(sock);
 	return err ? 1 : 0;
 }
+
+/* ---- port ------------------------------------------------------------ */
+
+/* "DEVICE" or "DEVICE/PORT". */
+static bool find_port(const struct rnic *r, char *text, uint32_t *dev,
+		      uint32_t *port)
+{
+	char *slash = strchr(text, '/'), *end = NULL;
+	struct rnic_device_info info;
+
+	*port = 1;
+	if (slash) {
+		*slash = '\0';
+		*port = (uint32_t)strtoul(slash + 1, &end, 10);
+	}
+	for (*dev = 0; !rnic_device_info(r, *dev, &info); ++*dev)
+		if (!strcmp(info.name, text))
+			break;
+	if (rnic_device_info(r, *dev, &info))
+		sfnic_say("there is no device %s; see sfnic devices", text);
+	else if (*port < 1 || *port > info.ports || (end && *end))
+		sfnic_say("%s has ports 1 to %u", text, info.ports);
+	else
+		return true;
+	return false;
+}
+
+static int set_port(const struct fabric *fabric, char *name, bool up)
+{
+	struct sfnic_req req = {.op = SFNIC_PORT, .port.up = up};
+	struct sfnic_rsp rsp = {0};
+	int sock, err;
+
+	if (!find_port(fabric->rnic, name, &req.port.dev, &req.port.port))
+		return 1;
+	sock = wire_connect(fabric->dir);
+	if (sock < 0) {
+		say_none();
+		return 1;
+	}
+	err = wire_send(sock, &req, sizeof(req), -1);
+	if (!err)
+		err = wire_recv(sock, &rsp, sizeof(rsp), NULL);
+	close(sock);
+	if (!err)
+		err = rsp.err;
+	if (err)
+		sfnic_say("the daemon does not do it: %s", strerror(err));
+	return err ? 1 : 0;
+}
+
+int sfnic_port(int argc, char **argv)
+{
+	char *name = argc > 1 ? argv[1] : NULL;
+	char *to = argc > 2 ? argv[2] : NULL;
+	struct fabric fabric;
+
+	if (!to || (strcmp(to, "up") && strcmp(to, "down"))) {
+		sfnic_say("sfnic port DEVICE[/PORT] up|down");
+		return 2;
+	}
+	argv[2] = argv[0];
+	if (!attach(argc - 2, argv + 2, &fabric))
+		return 1;
+	return set_port(&fabric, name, !strcmp(to, "up"));
+}

@@ -261,6 +261,15 @@ static void put_counters(struct tree *t, const char *at)
 	put(t, "0", "%s/hw_counters/lifespan", at);
 }
 
+static void put_port_state(struct tree *t, const char *at,
+			   const struct rnic_port_info *port,
+			   const char *suffix)
+{
+	put(t, state_text(port->state).s, "%s/state%s", at, suffix);
+	put(t, port->state == PORT_ACTIVE ? "5: LinkUp" : "2: Polling",
+	    "%s/phys_state%s", at, suffix);
+}
+
 static void put_port(struct tree *t, const char *name, uint32_t dev,
 		     uint32_t number)
 {
@@ -275,9 +284,7 @@ static void put_port(struct tree *t, const char *name, uint32_t dev,
 	put(t, text("0x%x", port.lmc).s, "%s/lid_mask_count", at);
 	put(t, text("0x%x", port.sm_lid).s, "%s/sm_lid", at);
 	put(t, text("%u", port.sm_sl).s, "%s/sm_sl", at);
-	put(t, state_text(port.state).s, "%s/state", at);
-	put(t, port.state == PORT_ACTIVE ? "5: LinkUp" : "2: Polling",
-	    "%s/phys_state", at);
+	put_port_state(t, at, &port, "");
 	put(t, "400 Gb/sec (4X NDR)", "%s/rate", at);
 	put(t, text("0x%08x", cap_mask(&port)).s, "%s/cap_mask", at);
 	put(t, ethernet(&port) ? "Ethernet" : "InfiniBand", "%s/link_layer",
@@ -566,4 +573,38 @@ int tree_remove(const char *dir)
 		err = err ? err : e;
 	}
 	return err;
+}
+
+/* In one step for whoever reads it. */
+static void put_in_place(struct tree *t, const char *at, const char *name)
+{
+	char from[128], to[128];
+
+	snprintf(from, sizeof(from), "%s/%s.new", at, name);
+	snprintf(to, sizeof(to), "%s/%s", at, name);
+	if (!t->err && renameat(t->root, from, t->root, to))
+		fail(t, to);
+}
+
+int tree_put_port_state(const struct rnic *r, const char *dir, uint32_t dev,
+			uint32_t number)
+{
+	struct tree t = {.rnic = r};
+	struct rnic_device_info info;
+	struct rnic_port_info port;
+	char at[96];
+
+	if (rnic_device_info(r, dev, &info) ||
+	    rnic_port_info(r, dev, number, &port))
+		return EINVAL;
+	t.root = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (t.root < 0)
+		return errno;
+	snprintf(at, sizeof(at), "sys/class/infiniband/%s/ports/%u", info.name,
+		 number);
+	put_port_state(&t, at, &port, ".new");
+	put_in_place(&t, at, "state");
+	put_in_place(&t, at, "phys_state");
+	close(t.root);
+	return t.err;
 }

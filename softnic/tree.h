@@ -56,5 +56,8 @@ int tree_create(const struct rnic *r, const char *dir,
 		const struct tree_net *net, const struct tree_host *host,
 		char *msg, size_t msg_len);
 int tree_remove(const char *dir);
+/* The port's state has changed: says so in the tree, too. */
+int tree_put_port_state(const struct rnic *r, const char *dir, uint32_t dev,
+			uint32_t port);
 
 #endif

@@ -126,7 +126,8 @@ int uverbs_check_mem(const struct scalefabric_mem *mem);
  */
 int uverbs_invoke(struct uverbs_cmd *c, uint64_t number);
 
-#define UVERBS_NUM_COMP_VECTORS 4
+/* A completion vector is an interrupt; here it is any thread: take many. */
+#define UVERBS_NUM_COMP_VECTORS 64
 
 int uverbs_get_context(struct uverbs_cmd *c);
 int uverbs_ioctl_get_context(struct uverbs_cmd *c);

@@ -16,6 +16,7 @@ static const struct scalefabric_alloc_ucontext_resp context_resp = {
 	.max_inline = SF_MAX_INLINE,
 	.max_log_depth = SF_MAX_LOG_DEPTH,
 	.max_cq_log_depth = SF_MAX_CQ_LOG_DEPTH,
+	.clock = SCALEFABRIC_CLOCK_MONOTONIC,
 };
 
 static int get_context_req(const struct uverbs_cmd *c)

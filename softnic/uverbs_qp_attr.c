@@ -119,6 +119,9 @@ int uverbs_ex_modify_qp(struct uverbs_cmd *c)
 	if (cmd.base.attr_mask & RNIC_QP_RATE_LIMIT &&
 	    room < offsetof(typeof(cmd), reserved))
 		return EINVAL;
+	/* Nothing here holds packets back. */
+	if (cmd.base.attr_mask & RNIC_QP_RATE_LIMIT && cmd.rate_limit)
+		return EOPNOTSUPP;
 	err = modify_qp(c, &cmd.base, cmd.rate_limit);
 	if (err)
 		return err;

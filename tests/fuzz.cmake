@@ -40,7 +40,7 @@ sf_fuzz_target(fuzz_uverbs SOURCES
   softnic/uverbs_xrc.c)
 sf_fuzz_target(fuzz_queues SOURCES
   rnic/core.c rnic/cq.c rnic/datagram.c rnic/flow.c rnic/frame.c
-  rnic/link_direct.c rnic/memory.c rnic/mr.c rnic/qp.c
+  rnic/link_direct.c rnic/memory.c rnic/mr.c rnic/port.c rnic/qp.c
   rnic/requester.c rnic/responder.c rnic/srq.c rnic/window.c
   rnic/xrc.c)
 sf_fuzz_target(fuzz_frame SOURCES rnic/frame.c)

@@ -33,6 +33,11 @@ enum scalefabric_doorbell_mode {
 	SCALEFABRIC_DOORBELL_NOTIFY = 1,
 };
 
+enum scalefabric_clock {
+	SCALEFABRIC_CLOCK_UNKNOWN = 0,	 /* ns, from some start */
+	SCALEFABRIC_CLOCK_MONOTONIC = 1, /* the host's CLOCK_MONOTONIC */
+};
+
 /* Where queue memory comes from. */
 enum scalefabric_mem_kind {
 	SCALEFABRIC_MEM_DRIVER = 0, /* the driver allocates, answer: a region */
@@ -74,6 +79,8 @@ struct scalefabric_alloc_ucontext_resp {
 	__u32 max_inline;
 	__u32 max_log_depth; /* send and receive queues */
 	__u32 max_cq_log_depth;
+	__u32 clock; /* enum scalefabric_clock: what timestamps are of */
+	__u32 reserved;
 };
 
 /* ALLOC_PD; the core response is 4 bytes, so 4-byte members only. */

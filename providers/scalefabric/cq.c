@@ -11,9 +11,11 @@
 #define SF_CQ_SUPPORTED_MASK \
 	(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)
 #define SF_CQ_SUPPORTED_FLAGS IBV_CREATE_CQ_ATTR_SINGLE_THREADED
+#define SF_CQ_TIMESTAMPS                       \
+	(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | \
+	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 #define SF_CQ_SUPPORTED_WC \
-	(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | \
-	 IBV_WC_EX_WITH_FLOW_TAG)
+	(IBV_WC_STANDARD_FLAGS | SF_CQ_TIMESTAMPS | IBV_WC_EX_WITH_FLOW_TAG)
 
 /* NULL if it is in none. */
 static struct ibv_pd *sf_cq_domain(const struct ibv_cq_init_attr_ex *attr)
@@ -23,7 +25,8 @@ static struct ibv_pd *sf_cq_domain(const struct ibv_cq_init_attr_ex *attr)
 		       NULL;
 }
 
-static int sf_check_cq_attr(const struct ibv_cq_init_attr_ex *attr)
+static int sf_check_cq_attr(const struct sf_context *ctx,
+			    const struct ibv_cq_init_attr_ex *attr)
 {
 	if (!check_comp_mask(attr->comp_mask, SF_CQ_SUPPORTED_MASK))
 		return EOPNOTSUPP;
@@ -31,6 +34,10 @@ static int sf_check_cq_attr(const struct ibv_cq_init_attr_ex *attr)
 	    !check_comp_mask(attr->flags, SF_CQ_SUPPORTED_FLAGS))
 		return EOPNOTSUPP;
 	if (!check_comp_mask(attr->wc_flags, SF_CQ_SUPPORTED_WC))
+		return EOPNOTSUPP;
+	/* The hour is known of the host's own clock only. */
+	if ((attr->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK) &&
+	    !ctx->clock_is_monotonic)
 		return EOPNOTSUPP;
 	if (sf_cq_domain(attr) && !to_sf_pd(sf_cq_domain(attr))->protection)
 		return EINVAL;
@@ -100,7 +107,7 @@ static int sf_cmd_create_cq(struct sf_context *ctx, struct sf_cq *cq,
 	cmd.drv_payload.ring.fd = -1;
 	cmd.drv_payload.ctrl.fd = -1;
 	cmd.drv_payload.log_depth = cq->log_depth;
-	if (attr->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
+	if (attr->wc_flags & SF_CQ_TIMESTAMPS)
 		cmd.drv_payload.flags |= SCALEFABRIC_CQ_TIMESTAMP;
 
 	err = sf_cmd_create_cq_ex(&ctx->vctx.context, &core_attr, &cq->vcq,
@@ -194,7 +201,7 @@ struct ibv_cq_ex *sf_create_cq_ex(struct ibv_context *context,
 	struct sf_cq *cq;
 	int err;
 
-	err = sf_check_cq_attr(attr);
+	err = sf_check_cq_attr(to_sf_context(context), attr);
 	if (err) {
 		errno = err;
 		return NULL;

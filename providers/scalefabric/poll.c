@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include <ccan/minmax.h>
 
@@ -359,6 +360,21 @@ static uint32_t sf_read_flow_tag(struct ibv_cq_ex *cq)
 	return to_sf_cq_ex(cq)->cur->imm;
 }
 
+static uint64_t sf_clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+/* What the clock on the wall said then, by what both say now. */
+static uint64_t sf_read_completion_wallclock_ns(struct ibv_cq_ex *cq)
+{
+	return to_sf_cq_ex(cq)->cur->timestamp +
+	       (sf_clock_ns(CLOCK_REALTIME) - sf_clock_ns(CLOCK_MONOTONIC));
+}
+
 void sf_cq_set_extended_poll(struct sf_cq *cq, uint64_t wc_flags)
 {
 	struct ibv_cq_ex *ex = &cq->vcq.cq_ex;
@@ -387,6 +403,9 @@ void sf_cq_set_extended_poll(struct sf_cq *cq, uint64_t wc_flags)
 		ex->read_flow_tag = sf_read_flow_tag;
 	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
 		ex->read_completion_ts = sf_read_completion_ts;
+	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+		ex->read_completion_wallclock_ns =
+			sf_read_completion_wallclock_ns;
 }
 
 /* ------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include <ccan/minmax.h>
 
@@ -54,6 +55,17 @@ static int sf_query_port(struct ibv_context *context, uint8_t port,
 	struct ibv_query_port cmd;
 
 	return ibv_cmd_query_port(context, port, attr, &cmd, sizeof(cmd));
+}
+
+static int sf_query_rt_values(struct ibv_context *context,
+			      struct ibv_values_ex *values)
+{
+	if ((values->comp_mask & ~IBV_VALUES_MASK_RAW_CLOCK) ||
+	    !to_sf_context(context)->clock_is_monotonic)
+		return EOPNOTSUPP;
+	if (values->comp_mask)
+		clock_gettime(CLOCK_MONOTONIC, &values->raw_clock);
+	return 0;
 }
 
 static void sf_free_context(struct ibv_context *context)
@@ -120,6 +132,7 @@ static const struct verbs_context_ops sf_context_ops = {
 	.query_device_ex = sf_query_device_ex,
 	.query_port = sf_query_port,
 	.query_qp = sf_query_qp,
+	.query_rt_values = sf_query_rt_values,
 	.query_srq = sf_query_srq,
 	.read_counters = sf_read_counters,
 	.reg_dm_mr = sf_reg_dm_mr,
@@ -150,6 +163,7 @@ static int sf_init_limits(struct sf_context *ctx,
 		return EPROTONOSUPPORT;
 	}
 
+	ctx->clock_is_monotonic = resp->clock == SCALEFABRIC_CLOCK_MONOTONIC;
 	ctx->sq_notify = resp->sq_doorbell == SCALEFABRIC_DOORBELL_NOTIFY;
 	ctx->rq_notify = resp->rq_doorbell == SCALEFABRIC_DOORBELL_NOTIFY;
 	ctx->srq_notify = resp->srq_doorbell == SCALEFABRIC_DOORBELL_NOTIFY;

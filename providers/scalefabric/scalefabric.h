@@ -51,6 +51,7 @@ struct sf_context {
 	uint32_t max_inline;
 	uint8_t max_log_depth;
 	uint8_t max_cq_log_depth;
+	bool clock_is_monotonic; /* of timestamps: the host's own */
 
 	/* Is the doorbell followed by a uverbs command? */
 	bool sq_notify;

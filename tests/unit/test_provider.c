@@ -39,6 +39,7 @@ static struct {
 	int fail;		/* errno of the next command */
 	int destroyed_qps;
 	int destroyed_srqs;
+	uint32_t clock;
 	int destroyed_cqs;
 	int created_qps;
 	int notify_cq_calls;
@@ -105,6 +106,7 @@ int ibv_cmd_get_context(struct verbs_context *context,
 	r->drv_payload.max_inline = SF_MAX_INLINE;
 	r->drv_payload.max_log_depth = 10;
 	r->drv_payload.max_cq_log_depth = 12;
+	r->drv_payload.clock = kernel.clock;
 	return take_failure();
 }
 
@@ -2068,6 +2070,46 @@ static void qps_that_share_a_bucket_are_told_apart(void **state)
 	assert_ptr_equal(find_qp(cq, f->qp->qp_num), f->sqp);
 }
 
+static void the_hour_is_told_where_the_clock_is_known(void **state)
+{
+	struct fixture *f = *state;
+	struct sf_context *ctx = to_sf_context(f->context);
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = 4,
+		.wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
+	};
+	struct ibv_values_ex values = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK};
+	struct timespec before, now;
+	struct sf_cqe cqe = {0};
+	struct ibv_cq_ex *cq;
+
+	assert_null(sf_create_cq_ex(f->context, &attr));
+	assert_int_equal(errno, EOPNOTSUPP);
+	assert_int_equal(f->vctx->query_rt_values(f->context, &values),
+			 EOPNOTSUPP);
+	ctx->clock_is_monotonic = true;
+	clock_gettime(CLOCK_MONOTONIC, &before);
+	assert_int_equal(f->vctx->query_rt_values(f->context, &values), 0);
+	assert_int_equal(values.comp_mask, IBV_VALUES_MASK_RAW_CLOCK);
+	assert_true(values.raw_clock.tv_sec >= before.tv_sec);
+	values.comp_mask = 2;
+	assert_int_equal(f->vctx->query_rt_values(f->context, &values),
+			 EOPNOTSUPP);
+
+	cq = sf_create_cq_ex(f->context, &attr);
+	assert_non_null(cq);
+	assert_null(cq->read_completion_ts);
+	cqe.timestamp = before.tv_sec * 1000000000ULL + before.tv_nsec;
+	to_sf_cq_ex(cq)->cur = &cqe;
+	clock_gettime(CLOCK_REALTIME, &now);
+	/* The same moment by the other clock, within an hour. */
+	assert_true(ibv_wc_read_completion_wallclock_ns(cq) / 1000000000 /
+				    3600 -
+			    now.tv_sec / 3600 + 1 <=
+		    2);
+	assert_int_equal(sf_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+}
+
 /* ---- XRC ---- */
 
 static struct ibv_xrcd *open_domain(struct fixture *f)
@@ -2280,6 +2322,7 @@ int main(void)
 		CASE(shared_queues_are_checked_and_leave_nothing),
 		CASE(qps_that_share_a_bucket_are_told_apart),
 		CASE(an_xrc_receive_finds_its_srq_without_its_qp),
+		CASE(the_hour_is_told_where_the_clock_is_known),
 		CASE(an_xrc_sender_names_the_srq),
 		CASE(an_xrc_target_takes_no_work_requests),
 		cmocka_unit_test(only_our_devices_match),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* UD and UC (IBTA vol. 1, 9.8): nobody answers, nothing comes twice. */
+#include <errno.h>
 #include "rnic_fixture.h"
 
 #define GRH 40
@@ -244,6 +245,36 @@ static void sqe(struct fx_wr *bad, uint32_t status, uint32_t syndrome)
 	i = fx_send(&g.a, &good);
 	expect_ok(&g.a.scq, SF_OP_SEND, i);
 	expect_ok(&g.b.rcq, SF_CQE_RECV, 7);
+}
+
+/* What was posted in SQE fails, however late its CQE comes. */
+static void rts_comes_after_the_flush(void **state)
+{
+	struct fx_wr bad = datagram(8), good = datagram(8);
+	struct rnic_lock *cq = &fx_cq_state(&g.a.scq)->lock;
+	uint64_t i, j;
+
+	(void)state;
+	bad.opcode = SF_OP_WRITE;
+	i = fx_post(&g.a, &bad);
+	j = fx_post(&g.a, &good);
+	fx_lock_busy(cq, 100);
+	rnic_sq_ring(g.a.r, g.a.qpn);
+	assert_int_equal(fx_state(&g.a), RNIC_SQE);
+	assert_int_equal(fx_modify(&g.a, RNIC_RTS), EBUSY);
+	assert_int_equal(fx_state(&g.a), RNIC_SQE);
+	fx_lock_busy(cq, 0);
+	assert_int_equal(fx_modify(&g.a, RNIC_RTS), 0);
+	expect_cqe(&g.a.scq, SF_OP_WRITE, SF_ST_LOC_QP_OP_ERR, SF_SYN_OPCODE,
+		   i);
+	expect_cqe(&g.a.scq, SF_OP_SEND, SF_ST_WR_FLUSH_ERR, SF_SYN_QP_STATE,
+		   j);
+	expect_line(&g.a, j + 1);
+	fx_recv_mr(&g.b, 7, &g.bm, 0, 256);
+	i = fx_send(&g.a, &good);
+	expect_ok(&g.a.scq, SF_OP_SEND, i);
+	expect_ok(&g.b.rcq, SF_CQE_RECV, 7);
+	expect_no_cqe(&g.a.scq);
 }
 
 static void bad_requests_stop_the_send_queue_only(void **state)
@@ -544,6 +575,7 @@ int main(void)
 		UD(a_privileged_qkey_stands_for_the_qps_own),
 		UD(a_datagram_that_is_longer_than_its_receive_is_an_error),
 		UD(bad_requests_stop_the_send_queue_only),
+		UD(rts_comes_after_the_flush),
 		UD(address_handles_are_checked),
 		UD(a_group_gets_one_copy_each_its_sender_too),
 		UD(groups_have_limits),

@@ -982,7 +982,7 @@ TEST(cq_that_cannot_be_is_refused_before_it_exists)
 		{UVERBS_ATTR_CREATE_CQ_CQE, 0, EINVAL},
 		{UVERBS_ATTR_CREATE_CQ_CQE, 257, EINVAL}, /* ring is smaller */
 		{UVERBS_ATTR_CREATE_CQ_CQE, 1 << 23, EINVAL},
-		{UVERBS_ATTR_CREATE_CQ_COMP_VECTOR, 4, EINVAL},
+		{UVERBS_ATTR_CREATE_CQ_COMP_VECTOR, 64, EINVAL},
 		{UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL, 3, EINVAL},
 		{UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL, ~0ull, EBADF},
 		{UVERBS_ATTR_CREATE_CQ_FLAGS, IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN,
@@ -1800,11 +1800,11 @@ TEST(rate_limit_needs_the_extended_modify)
 
 	fill_modify(&req.base);
 	req.base.attr_mask |= RNIC_QP_RATE_LIMIT;
-	req.rate_limit = 4711;
+	req.rate_limit = 0; /* no limit: the only one there is */
 	assert_int_equal(modify(&req.base), EOPNOTSUPP);
 	assert_int_equal(
 		INVOKE(EXT(IB_USER_VERBS_EX_CMD_MODIFY_QP), &req, &resp), 0);
-	assert_int_equal(fake.req.modify_qp.attr.rate_limit, 4711);
+	assert_int_equal(fake.req.modify_qp.attr.rate_limit, 0);
 	assert_int_equal(resp.response_length, sizeof(resp));
 	check_attr(&fake.req.modify_qp.attr);
 	assert_int_equal(invoke(EXT(IB_USER_VERBS_EX_CMD_MODIFY_QP), &req,

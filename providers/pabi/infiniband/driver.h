@@ -629,6 +629,7 @@ SF_PABI_AT(verbs_context_ops, post_srq_recv, 57 * 8);
 SF_PABI_AT(verbs_context_ops, query_device_ex, 58 * 8);
 SF_PABI_AT(verbs_context_ops, query_port, 60 * 8);
 SF_PABI_AT(verbs_context_ops, query_qp, 61 * 8);
+SF_PABI_AT(verbs_context_ops, query_rt_values, 63 * 8);
 SF_PABI_AT(verbs_context_ops, query_srq, 64 * 8);
 SF_PABI_AT(verbs_context_ops, read_counters, 65 * 8);
 SF_PABI_AT(verbs_context_ops, reg_dm_mr, 66 * 8);

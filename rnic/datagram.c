@@ -112,16 +112,25 @@ static struct rnic_mcast *find(struct rnic *r, uint32_t qpn,
 	return NULL;
 }
 
+/* RoCEv2 writes 224.0.0.0/4 as ::ffff:224.0.0.0/100. */
+static bool is_ipv4_group(const uint8_t mgid[16])
+{
+	static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
+
+	return !memcmp(mgid, prefix, sizeof(prefix)) && mgid[12] >> 4 == 0xe;
+}
+
 static bool group_ok(const struct rnic *r, const struct rnic_qp *qp,
 		     const uint8_t mgid[16], uint32_t mlid)
 {
 	const struct rnic_port_info *port =
 		&r->sh->device[qp->init.dev].port[0].info;
 
-	if (qp->init.type != RNIC_QPT_UD || mgid[0] != 0xff)
+	if (qp->init.type != RNIC_QPT_UD)
 		return false;
-	return port->link_layer == RNIC_ETHERNET ||
-	       (mlid >= 0xc000 && mlid < 0xffff);
+	if (port->link_layer == RNIC_ETHERNET)
+		return mgid[0] == 0xff || is_ipv4_group(mgid);
+	return mgid[0] == 0xff && mlid >= 0xc000 && mlid < 0xffff;
 }
 
 int rnic_mcast_attach(struct rnic *r, uint32_t ctx, uint32_t qpn,

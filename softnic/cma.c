@@ -4,22 +4,6 @@
 #include <stdlib.h>
 #include "softnic/cma_id.h"
 
-/* Values of enum rdma_cm_event_type. */
-enum {
-	EV_ADDR_RESOLVED = 0,
-	EV_ADDR_ERROR,
-	EV_ROUTE_RESOLVED,
-	EV_ROUTE_ERROR,
-	EV_CONNECT_REQUEST,
-	EV_CONNECT_RESPONSE,
-	EV_CONNECT_ERROR,
-	EV_UNREACHABLE,
-	EV_REJECTED,
-	EV_ESTABLISHED,
-	EV_DISCONNECTED,
-	EV_TIMEWAIT_EXIT = 15,
-};
-
 #define MAX_BACKLOG 1024
 #define MAX_RETRY 7
 #define QPT_UC 3
@@ -32,81 +16,6 @@ uint32_t cma_random(struct cma *cma)
 	cma->random ^= cma->random << 25;
 	cma->random ^= cma->random >> 27;
 	return (uint32_t)(cma->random * 0x2545f4914f6cdd1dull >> 32);
-}
-
-static bool is_ud(const struct cma_id *id)
-{
-	return id->qp_type == RNIC_QPT_UD;
-}
-
-/* ---- events ------------------------------------------------------------ */
-
-static struct cma_event *new_event(const struct cma_id *id, uint32_t type,
-				   int status)
-{
-	struct cma_event *e = calloc(1, sizeof(*e));
-
-	if (!e)
-		return NULL;
-	e->resp.uid = id->uid;
-	e->resp.id = id->id;
-	e->resp.event = type;
-	e->resp.status = (uint32_t)status;
-	return e;
-}
-
-static void queue_event(struct cma *cma, struct cma_id *id, struct cma_event *e)
-{
-	struct cma_channel *ch = id->channel;
-
-	e->id = id;
-	*ch->last = e;
-	ch->last = &e->next;
-	ch->waiting++;
-	cma->ops->ready(cma->host, ch->number);
-}
-
-static void tell(struct cma *cma, struct cma_id *id, uint32_t type, int status)
-{
-	struct cma_event *e = new_event(id, type, status);
-
-	if (e)
-		queue_event(cma, id, e);
-}
-
-static void set_private(const struct cma_id *id, struct cma_event *e,
-			const void *data, uint32_t len)
-{
-	if (is_ud(id)) {
-		memcpy(e->resp.param.ud.private_data, data, len);
-		e->resp.param.ud.private_data_len = len;
-	} else {
-		memcpy(e->resp.param.conn.private_data, data, len);
-		e->resp.param.conn.private_data_len = len;
-	}
-}
-
-/* Takes the events of @id out of its channel's queue, in order. */
-static struct cma_event *take_events(struct cma_id *id)
-{
-	struct cma_channel *ch = id->channel;
-	struct cma_event *taken = NULL, **end = &taken, **p = &ch->first;
-
-	ch->last = &ch->first;
-	while (*p) {
-		struct cma_event *e = *p;
-
-		if (e->id != id) {
-			ch->last = p = &e->next;
-			continue;
-		}
-		*p = e->next;
-		e->next = NULL;
-		*end = e;
-		end = &e->next;
-		ch->waiting--;
-	}
-	return taken;
 }
 
 /* ---- ids ----------------------------------------------------------------- */
@@ -155,8 +64,10 @@ static void drop_conn(struct cma *cma, struct cma_id *id)
 
 static void destroy_id(struct cma *cma, struct cma_id *id)
 {
-	struct cma_event *e = take_events(id), *next;
+	struct cma_event *e, *next;
 
+	cma_leave_all(cma, id);
+	e = cma_take_events(id, NULL);
 	/* Requests that nobody has fetched. */
 	for (; e; e = next) {
 		next = e->next;
@@ -268,8 +179,8 @@ static bool same_type(const struct cma_id *listener,
 		      const struct rnic_cm_msg *msg)
 {
 	if (msg->attr == RNIC_CM_SIDR_REQ)
-		return is_ud(listener);
-	return !is_ud(listener);
+		return cma_is_ud(listener);
+	return !cma_is_ud(listener);
 }
 
 static void request_param(struct cma_event *e, const struct rnic_cm_msg *msg)
@@ -295,7 +206,7 @@ static bool offer(struct cma *cma, struct cma_id *listener, uint32_t conn,
 		  const struct rnic_cm_ip *ip)
 {
 	uint32_t header = ip ? RNIC_CM_IP_HEADER : 0;
-	struct cma_event *e = new_event(listener, EV_CONNECT_REQUEST, 0);
+	struct cma_event *e = cma_new_event(listener, EV_CONNECT_REQUEST, 0);
 	struct cma_id *id = e ? new_id(cma, listener->channel) : NULL;
 
 	if (!id) {
@@ -308,15 +219,15 @@ static bool offer(struct cma *cma, struct cma_id *listener, uint32_t conn,
 	id->qp_type = listener->qp_type;
 	take_ends(cma, id, path, service_id, ip);
 	set_conn(cma, id, conn);
-	set_private(id, e, msg->private_data + header,
-		    rnic_cm_private_len(msg->attr) - header);
-	if (!is_ud(id))
+	cma_set_private(id, e, msg->private_data + header,
+			rnic_cm_private_len(msg->attr) - header);
+	if (!cma_is_ud(id))
 		request_param(e, msg);
 	e->resp.id = id->id;
 	e->request = id;
 	id->unseen = true;
 	listener->backlog--;
-	queue_event(cma, listener, e);
+	cma_queue_event(cma, listener, e);
 	return true;
 }
 
@@ -358,7 +269,7 @@ static void reply_param(struct cma_event *e, const struct rnic_cm_msg *msg)
 	e->resp.ece.attr_mod = msg->modifier;
 }
 
-static void sidr_param(const struct cma_id *id, struct cma_event *e,
+static void sidr_param(struct cma_id *id, struct cma_event *e,
 		       const struct rnic_cm_msg *msg)
 {
 	struct rdma_ucm_ud_param *p = &e->resp.param.ud;
@@ -369,7 +280,7 @@ static void sidr_param(const struct cma_id *id, struct cma_event *e,
 		return;
 	}
 	p->qp_num = msg->sidr_rep.qpn;
-	p->qkey = msg->sidr_rep.qkey;
+	p->qkey = id->qkey = msg->sidr_rep.qkey;
 	cma_ud_ah(&id->path, &p->ah_attr);
 }
 
@@ -403,19 +314,19 @@ static void cm_event(void *host, uint32_t conn, enum rnic_cm_event event,
 	/* Who has not accepted it yet will see when he does. */
 	if (!id->uid)
 		return;
-	e = new_event(id, told[event].type, told[event].status);
+	e = cma_new_event(id, told[event].type, told[event].status);
 	if (!e)
 		return;
 	if (msg)
-		set_private(id, e, msg->private_data,
-			    rnic_cm_private_len(msg->attr));
+		cma_set_private(id, e, msg->private_data,
+				rnic_cm_private_len(msg->attr));
 	if (event == RNIC_CM_EV_REP)
 		reply_param(e, msg);
 	if (event == RNIC_CM_EV_REJECTED)
 		e->resp.status = msg->rej.reason;
 	if (event == RNIC_CM_EV_SIDR_REP)
 		sidr_param(id, e, msg);
-	queue_event(cma, id, e);
+	cma_queue_event(cma, id, e);
 }
 
 static const struct rnic_cm_ops cm_ops = {cm_send, cm_request, cm_event};
@@ -518,9 +429,9 @@ static int do_resolve_addr(struct command *c)
 	err = cma_resolve(c->cma, c->id, cmd->src_size ? &src : NULL, &dst);
 	/* Nobody there is no mistake of the caller's. */
 	if (err == EHOSTUNREACH)
-		tell(c->cma, c->id, EV_ADDR_ERROR, -EHOSTUNREACH);
+		cma_tell(c->cma, c->id, EV_ADDR_ERROR, -EHOSTUNREACH);
 	else if (!err)
-		tell(c->cma, c->id, EV_ADDR_RESOLVED, 0);
+		cma_tell(c->cma, c->id, EV_ADDR_RESOLVED, 0);
 	return err == EHOSTUNREACH ? 0 : err;
 }
 
@@ -533,7 +444,7 @@ static int do_resolve_route(struct command *c)
 	id->state = CMA_ROUTE_RESOLVED;
 	if (id->path.global)
 		id->path.traffic_class = id->tos;
-	tell(c->cma, id, EV_ROUTE_RESOLVED, 0);
+	cma_tell(c->cma, id, EV_ROUTE_RESOLVED, 0);
 	return 0;
 }
 
@@ -663,7 +574,7 @@ static int do_connect(struct command *c)
 	if (err)
 		return err;
 	set_conn(c->cma, id, conn);
-	err = is_ud(id) ? connect_ud(c, conn) : connect_rc(c, conn);
+	err = cma_is_ud(id) ? connect_ud(c, conn) : connect_rc(c, conn);
 	if (err)
 		drop_conn(c->cma, id);
 	else
@@ -714,12 +625,13 @@ static int accept_rc(struct command *c)
 static int accept_ud(struct command *c)
 {
 	const struct rdma_ucm_conn_param *p = &c->req->accept.conn_param;
-	uint32_t qkey =
-		c->id->src.family == CMA_AF_IB && p->qkey ? p->qkey : UD_QKEY;
 
+	if (c->id->src.family == CMA_AF_IB && p->qkey)
+		c->id->qkey = p->qkey;
 	return rnic_cm_sidr_reply(&c->cma->cm, c->cma->now, c->id->conn,
-				  RNIC_CM_SIDR_OK, p->qp_num & 0xffffff, qkey,
-				  p->private_data, p->private_data_len);
+				  RNIC_CM_SIDR_OK, p->qp_num & 0xffffff,
+				  cma_qkey(c->id), p->private_data,
+				  p->private_data_len);
 }
 
 static int do_accept(struct command *c)
@@ -733,7 +645,7 @@ static int do_accept(struct command *c)
 	if (!cmd->conn_param.valid)
 		err = rnic_cm_ready(&c->cma->cm, c->cma->now, id->conn);
 	else
-		err = is_ud(id) ? accept_ud(c) : accept_rc(c);
+		err = cma_is_ud(id) ? accept_ud(c) : accept_rc(c);
 	if (err)
 		refuse(c);
 	else if (cmd->conn_param.valid)
@@ -764,6 +676,23 @@ static int do_notify(struct command *c)
 	return rnic_cm_notify(&c->cma->cm, c->cma->now, c->id->conn);
 }
 
+static int do_join(struct command *c)
+{
+	const struct rdma_ucm_join_mcast *cmd = &c->req->join_mcast;
+	union cma_addr addr;
+
+	take_addr(&addr, &cmd->addr, sizeof(cmd->addr));
+	if (!cmd->addr_size || cmd->addr_size != cma_addr_size(&addr) ||
+	    cmd->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED)
+		return EINVAL;
+	return cma_join(c->cma, c->id, &addr, cmd->uid, c->rsp);
+}
+
+static int do_leave(struct command *c)
+{
+	return cma_leave(c->cma, c->ch, c->req->destroy_id.id, c->rsp);
+}
+
 static int do_get_event(struct command *c)
 {
 	struct cma_event *e = c->ch->first;
@@ -779,6 +708,8 @@ static int do_get_event(struct command *c)
 		e->id->backlog++;
 	}
 	e->id->reported++;
+	if (e->group)
+		e->group->reported++;
 	c->rsp->event = e->resp;
 	c->rsp->len = sizeof(e->resp);
 	free(e);
@@ -798,7 +729,7 @@ static int set_id_option(struct command *c)
 		id->tos = c->req->opt[0];
 		return 0;
 	case RDMA_OPTION_ID_ACK_TIMEOUT:
-		if (len != 1 || c->req->opt[0] > 31 || is_ud(id))
+		if (len != 1 || c->req->opt[0] > 31 || cma_is_ud(id))
 			return EINVAL;
 		id->ack_timeout = c->req->opt[0];
 		return 0;
@@ -851,7 +782,7 @@ static int do_set_option(struct command *c)
 /* With the events that wait, and the requests among them. */
 static void move_id(struct cma *cma, struct cma_id *id, struct cma_channel *to)
 {
-	struct cma_event *e = take_events(id), *next;
+	struct cma_event *e = cma_take_events(id, NULL), *next;
 
 	id->channel = to;
 	for (; e; e = next) {
@@ -859,7 +790,7 @@ static void move_id(struct cma *cma, struct cma_id *id, struct cma_channel *to)
 		e->next = NULL;
 		if (e->request)
 			e->request->channel = to;
-		queue_event(cma, id, e);
+		cma_queue_event(cma, id, e);
 	}
 }
 
@@ -912,6 +843,8 @@ static const struct {
 	[RDMA_USER_CM_CMD_SET_OPTION] = {do_set_option, ID_AT(set_option.id),
 					 false},
 	[RDMA_USER_CM_CMD_NOTIFY] = {do_notify, ID_AT(notify.id), false},
+	[RDMA_USER_CM_CMD_JOIN_MCAST] = {do_join, ID_AT(join_mcast.id), true},
+	[RDMA_USER_CM_CMD_LEAVE_MCAST] = {do_leave, NO_ID, false},
 	[RDMA_USER_CM_CMD_MIGRATE_ID] = {do_migrate_id, NO_ID, false},
 };
 

@@ -49,6 +49,19 @@ bool cma_addr_any(const union cma_addr *addr)
 	return true;
 }
 
+bool cma_addr_multicast(const union cma_addr *addr)
+{
+	switch (addr->family) {
+	case AF_INET:
+		return IN_MULTICAST(ntohl(addr->in.sin_addr.s_addr));
+	case AF_INET6:
+		return IN6_IS_ADDR_MULTICAST(&addr->in6.sin6_addr);
+	case CMA_AF_IB:
+		return addr->ib.sib_addr[0] == 0xff;
+	}
+	return false;
+}
+
 bool cma_addr_equal(const union cma_addr *a, const union cma_addr *b)
 {
 	if (a->family != b->family)
@@ -360,12 +373,80 @@ static int bind_source(struct cma *cma, struct cma_id *id,
 	return cma_bind(cma, id, &any);
 }
 
+/* An address of the port's that the members of a group can answer to. */
+static void port_address(const struct rnic_port_info *port,
+			 union cma_addr *addr)
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+	uint32_t i;
+
+	for (i = 0; i < port->gids; i++) {
+		const uint8_t *gid = port->gid[i];
+		bool v4 = !memcmp(gid, mapped, sizeof(mapped));
+
+		if (addr->family == CMA_AF_IB) {
+			memcpy(addr->ib.sib_addr, gid, 16);
+			return;
+		}
+		if (port->link_layer != RNIC_ETHERNET ||
+		    v4 != (addr->family == AF_INET))
+			continue;
+		if (v4)
+			memcpy(&addr->in.sin_addr, gid + 12, 4);
+		else
+			memcpy(&addr->in6.sin6_addr, gid, 16);
+		/* Of two IPv6 addresses, rather not the link-local one. */
+		if (v4 || gid[0] != 0xfe)
+			return;
+	}
+	or_loopback(addr);
+}
+
+/* Groups are reached from every port: it is the source that chooses one. */
+static int resolve_group(struct cma *cma, struct cma_id *id)
+{
+	struct rnic_port_info info;
+	uint32_t index = 0;
+
+	if (id->has_device)
+		return 0;
+	if (rnic_port_info(cma->rnic, 0, 1, &info))
+		return EHOSTUNREACH;
+	port_address(&info, &id->src);
+	if (id->src.family != CMA_AF_IB)
+		index = gid_index(&info, &id->src);
+	near_end(cma, &id->path, 0, 1, index);
+	id->has_device = true;
+	return 0;
+}
+
+static int resolve_host(struct cma *cma, struct cma_id *id)
+{
+	uint16_t own_port = cma_port(&id->src);
+	union cma_addr *to = &id->dst;
+	uint32_t dev, port, index;
+
+	if (!find_device(cma, to, &dev, &port, &index))
+		return EHOSTUNREACH;
+	if (cma_addr_any(&id->src)) {
+		/* Who speaks to an address of this host has the same one. */
+		if (to->family == CMA_AF_IB) {
+			memcpy(id->src.ib.sib_addr, to->ib.sib_addr, 16);
+		} else {
+			id->src = *to;
+			cma_set_port(&id->src, own_port);
+		}
+		near_end(cma, &id->path, dev, port, index);
+		id->has_device = true;
+	}
+	far_end(cma, &id->path, dev, port, index);
+	return 0;
+}
+
 int cma_resolve(struct cma *cma, struct cma_id *id, const union cma_addr *src,
 		const union cma_addr *dst)
 {
-	uint32_t dev, port, index;
 	union cma_addr to;
-	uint16_t own_port;
 	int err;
 
 	memset(&to, 0, sizeof(to));
@@ -379,25 +460,11 @@ int cma_resolve(struct cma *cma, struct cma_id *id, const union cma_addr *src,
 		return EINVAL;
 	or_loopback(&to);
 	id->dst = to;
-	id->state = CMA_ADDR_RESOLVED;
-	if (!find_device(cma, &to, &dev, &port, &index)) {
-		id->state = CMA_BOUND;
-		return EHOSTUNREACH;
-	}
-	if (cma_addr_any(&id->src)) {
-		/* Who speaks to an address of this host has the same one. */
-		own_port = cma_port(&id->src);
-		if (to.family == CMA_AF_IB) {
-			memcpy(id->src.ib.sib_addr, to.ib.sib_addr, 16);
-		} else {
-			id->src = to;
-			cma_set_port(&id->src, own_port);
-		}
-		near_end(cma, &id->path, dev, port, index);
-		id->has_device = true;
-	}
-	far_end(cma, &id->path, dev, port, index);
-	return 0;
+	err = cma_addr_multicast(&to) ? resolve_group(cma, id) :
+					resolve_host(cma, id);
+	if (!err)
+		id->state = CMA_ADDR_RESOLVED;
+	return err;
 }
 
 /* ---- listeners --------------------------------------------------------------

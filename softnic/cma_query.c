@@ -225,18 +225,13 @@ void cma_ud_ah(const struct rnic_cm_path *path, struct ib_uverbs_ah_attr *ah)
 	give_ah(ah, &av);
 }
 
-static bool is_ud(const struct cma_id *id)
-{
-	return id->qp_type == RNIC_QPT_UD;
-}
-
 static int early_attr(const struct cma_id *id, struct rnic_qp_attr *attr,
 		      uint32_t *mask)
 {
 	*mask = RNIC_QP_STATE | RNIC_QP_PKEY_INDEX | RNIC_QP_PORT;
 	attr->port_num = id->path.port;
-	if (is_ud(id)) {
-		attr->qkey = UD_QKEY;
+	if (cma_is_ud(id)) {
+		attr->qkey = cma_qkey(id);
 		*mask |= RNIC_QP_QKEY;
 	} else {
 		*mask |= RNIC_QP_ACCESS;
@@ -254,7 +249,7 @@ int cma_init_qp_attr(struct cma *cma, const struct cma_id *id, uint32_t state,
 
 	if (state > RNIC_ERR)
 		return EINVAL;
-	if (!id->conn || is_ud(id))
+	if (!id->conn || cma_is_ud(id))
 		err = early_attr(id, &attr, &mask);
 	else
 		err = rnic_cm_qp_attr(&cma->cm, id->conn, &attr, &mask);

@@ -256,6 +256,7 @@ static void become_quiet(const struct ucma_ops *ops, int fd,
 	switch (req->cmd) {
 	case RDMA_USER_CM_CMD_GET_EVENT:
 	case RDMA_USER_CM_CMD_DESTROY_ID:
+	case RDMA_USER_CM_CMD_LEAVE_MCAST:
 		ops->quiet(fd, req->channel);
 		break;
 	case RDMA_USER_CM_CMD_MIGRATE_ID:

@@ -46,5 +46,6 @@ sf_fuzz_target(fuzz_queues SOURCES
 sf_fuzz_target(fuzz_frame SOURCES rnic/frame.c)
 sf_fuzz_target(fuzz_cm SOURCES rnic/cm.c rnic/cm_msg.c)
 sf_fuzz_target(fuzz_ucma SOURCES
-  softnic/cma.c softnic/cma_addr.c softnic/cma_query.c softnic/ucma.c
+  softnic/cma.c softnic/cma_addr.c softnic/cma_event.c softnic/cma_mcast.c
+  softnic/cma_query.c softnic/ucma.c
   softnic/uverbs_user.c rnic/cm.c rnic/cm_msg.c)

@@ -34,6 +34,35 @@ start_server()
 	echo "does not listen after $i looks" >>"$work/server"
 }
 
+# start_talker PATTERN PROGRAM ARGS...: until it has printed a line like that.
+start_talker()
+{
+	local pattern=$1
+	shift
+	under_sfnic stdbuf -oL "$@" >"$work/server" 2>&1 &
+	server=$!
+	pids=("$server")
+	for _ in $(seq 400); do
+		grep -qE -- "$pattern" "$work/server" && return
+		kill -0 "$server" 2>/dev/null || break
+		sleep 0.05
+	done
+	echo "no line like '$pattern'" >>"$work/server"
+}
+
+# group ARGS...: mckey as a receiver, then as a sender that both have the group.
+group()
+{
+	local rc=0 server_rc=0
+	start_talker 'joined dgid' mckey "$@"
+	under_sfnic mckey "$@" -s >"$work/client" 2>&1 || rc=$?
+	[ "$rc" -eq 0 ] || kill_program "$server"
+	wait "$server" || server_rc=$?
+	pids=()
+	grep -q 'data transfers complete' "$work/server" || server_rc=1
+	verdict "mckey $*" "$rc" "$server_rc"
+}
+
 # The program that the shell $1 runs, behind timeout.
 kill_program()
 {
@@ -109,10 +138,34 @@ cm_pair "ucmatose -c 20 -C 5" "ucmatose -s 127.0.0.1 -c 20 -C 5" \
 cm_pair "ucmatose -m" "ucmatose -s 127.0.0.1 -m" 'return status 0'
 cm_client "cmtime" "cmtime -s 127.0.0.1 -c 50"
 cm_pair "rdma_server" "rdma_client -s 127.0.0.1"
+cm_pair "udaddy" "udaddy -s 127.0.0.1" 'return status 0'
+cm_pair "udaddy -b ::1 -c 10 -C 5 -S 200" "udaddy -s ::1 -c 10 -C 5 -S 200" \
+	'return status 0'
+group -m 239.1.2.3
+group -m ff0e::1:99
+group -m 239.1.2.4 -c 5 -C 3 -b 127.0.0.1
+group -M ff12::7 -b 127.0.0.1
 cm_pair "riostream -T b -I 10 -C 100 -S 1000" \
 	"riostream -s 127.0.0.1 -T b -I 10 -C 100 -S 1000"
 cm_pair "rstream -T b -I 10 -C 100 -S 1000" \
 	"rstream -s 127.0.0.1 -T b -I 10 -C 100 -S 1000"
+
+# A datagram rsocket names itself by LID alone: there is none on Ethernet.
+if [ "${1:-infiniband}" = infiniband ]; then
+	rc=0
+	start_talker '' udpong -b 127.0.0.1
+	for _ in $(seq 100); do
+		ss -lun 2>/dev/null | grep -q ':7174 ' && break
+		sleep 0.05
+	done
+	under_sfnic udpong -s 127.0.0.1 -S 100 -C 100 >"$work/client" 2>&1 ||
+		rc=$?
+	kill_program "$server"
+	wait "$server" || true
+	pids=()
+	grep -qE 'custom +100 +100 ' "$work/client" || rc=1
+	verdict udpong "$rc"
+fi
 
 head -c 3000000 /dev/urandom >"$work/in"
 cm_client rcopy "rcopy $work/in 127.0.0.1:$work/copy"

@@ -35,10 +35,22 @@ static uint64_t bend(uint64_t addr)
 	return (uintptr_t)window + addr % (WINDOW + 256);
 }
 
+static uint16_t size_of(uint16_t family)
+{
+	switch (family) {
+	case AF_INET:
+		return sizeof(struct sockaddr_in);
+	case CMA_AF_IB:
+		return sizeof(struct cma_sockaddr_ib);
+	}
+	return sizeof(struct sockaddr_in6);
+}
+
 /* Sizes that fit are found by chance too seldom. */
 static void mend(struct rdma_ucm_cmd_hdr *hdr, size_t size)
 {
 	uint64_t *first = (uint64_t *)(hdr + 1);
+	struct rdma_ucm_join_mcast *join = (void *)first;
 	struct rdma_ucm_bind *bind = (void *)first;
 
 	hdr->cmd %= 24;
@@ -49,24 +61,23 @@ static void mend(struct rdma_ucm_cmd_hdr *hdr, size_t size)
 		break;
 	case RDMA_USER_CM_CMD_BIND:
 		bind->reserved = 0;
-		bind->addr_size = bind->addr.ss_family == AF_INET ? 16 : 28;
+		bind->addr_size = size_of(bind->addr.ss_family);
 		break;
-	default:
-		first[0] =
-			hdr->cmd == RDMA_USER_CM_CMD_DESTROY_ID ||
-					hdr->cmd == RDMA_USER_CM_CMD_QUERY ||
-					hdr->cmd ==
-						RDMA_USER_CM_CMD_QUERY_ROUTE ||
-					hdr->cmd ==
-						RDMA_USER_CM_CMD_GET_EVENT ||
-					hdr->cmd ==
-						RDMA_USER_CM_CMD_SET_OPTION ||
-					hdr->cmd ==
-						RDMA_USER_CM_CMD_INIT_QP_ATTR ||
-					hdr->cmd ==
-						RDMA_USER_CM_CMD_MIGRATE_ID ?
-				bend(first[0]) :
-				first[0];
+	case RDMA_USER_CM_CMD_JOIN_MCAST:
+		join->addr_size = size_of(join->addr.ss_family);
+		join->join_flags &= 1;
+		first[0] = bend(first[0]);
+		break;
+	case RDMA_USER_CM_CMD_DESTROY_ID:
+	case RDMA_USER_CM_CMD_QUERY:
+	case RDMA_USER_CM_CMD_QUERY_ROUTE:
+	case RDMA_USER_CM_CMD_GET_EVENT:
+	case RDMA_USER_CM_CMD_SET_OPTION:
+	case RDMA_USER_CM_CMD_INIT_QP_ATTR:
+	case RDMA_USER_CM_CMD_MIGRATE_ID:
+	case RDMA_USER_CM_CMD_JOIN_IP_MCAST:
+	case RDMA_USER_CM_CMD_LEAVE_MCAST:
+		first[0] = bend(first[0]);
 		break;
 	}
 }

@@ -383,6 +383,8 @@ static struct ibv_qp *sf_create_target(struct ibv_context *context,
 		.qp_type = IBV_QPT_XRC_RECV,
 		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
 		.xrcd = attr->xrcd,
+		/* Needless, but librdmacm takes the PD of an id from its QP. */
+		.pd = attr->comp_mask & IBV_QP_INIT_ATTR_PD ? attr->pd : NULL,
 	};
 	struct sf_create_qp_resp resp = {};
 	struct sf_create_qp cmd = {};

@@ -138,6 +138,8 @@ cm_pair "ucmatose -c 20 -C 5" "ucmatose -s 127.0.0.1 -c 20 -C 5" \
 cm_pair "ucmatose -m" "ucmatose -s 127.0.0.1 -m" 'return status 0'
 cm_client "cmtime" "cmtime -s 127.0.0.1 -c 50"
 cm_pair "rdma_server" "rdma_client -s 127.0.0.1"
+cm_pair "rdma_xserver -c r" "rdma_xclient -s 127.0.0.1 -c r"
+cm_pair "rdma_xserver -c x" "rdma_xclient -s 127.0.0.1 -c x"
 cm_pair "udaddy" "udaddy -s 127.0.0.1" 'return status 0'
 cm_pair "udaddy -b ::1 -c 10 -C 5 -S 200" "udaddy -s ::1 -c 10 -C 5 -S 200" \
 	'return status 0'

@@ -389,6 +389,17 @@ static void groups_have_limits(void **state)
 			 ENOMEM);
 }
 
+static void groups_of_ipv4_are_for_ethernet(void **state)
+{
+	uint8_t ip[16] = {[10] = 0xff, [11] = 0xff, [12] = 239, [15] = 1};
+
+	(void)state;
+	assert_int_equal(rnic_mcast_attach(g.fx.r, 1, g.a.qpn, ip, 0), 0);
+	assert_int_equal(rnic_mcast_detach(g.fx.r, 1, g.a.qpn, ip, 0), 0);
+	ip[12] = 10;
+	assert_int_equal(rnic_mcast_attach(g.fx.r, 1, g.a.qpn, ip, 0), EINVAL);
+}
+
 /* ---- UC -------------------------------------------------------------- */
 
 static struct fx_wr uc(uint32_t opcode, uint32_t len)
@@ -579,6 +590,7 @@ int main(void)
 		UD(address_handles_are_checked),
 		UD(a_group_gets_one_copy_each_its_sender_too),
 		UD(groups_have_limits),
+		ROCE(groups_of_ipv4_are_for_ethernet),
 		UC(uc_sends_and_writes),
 		UC(uc_drops_what_it_cannot_take_and_goes_on),
 		UC(uc_has_no_reads),

@@ -1261,7 +1261,7 @@ static void make_rnic(void)
 	if (err)
 		give_up("cannot set up the device", err);
 	d.rnic.bounded = true;
-	err = daemon_cm_start(&d.rnic);
+	err = daemon_cm_start(&d.rnic, d.opt.addrs);
 	if (err)
 		give_up("no memory", err);
 	for (dev = 0; dev < config.devices; dev++)

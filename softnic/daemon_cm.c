@@ -4,10 +4,12 @@
 #include <sys/ioctl.h>
 #include <time.h>
 #include "softnic/daemon_cm.h"
+#include "softnic/options.h"
 #include "softnic/raw.h"
 
 static struct {
 	struct cma *cma;
+	const char *addrs;
 	int fd[CMA_MAX_CHANNEL];
 } d;
 
@@ -44,9 +46,15 @@ static bool is_loopback(const union cma_addr *addr)
 static int host_device(void *host, const union cma_addr *addr)
 {
 	struct ifaddrs *list, *i;
-	int dev = -1;
+	int dev;
 
 	(void)host;
+	dev = sfnic_addr_device(d.addrs, addr->family,
+				addr->family == AF_INET ?
+					(const void *)&addr->in.sin_addr :
+					&addr->in6.sin6_addr);
+	if (dev >= 0)
+		return dev;
 	if (is_loopback(addr))
 		return 0;
 	if (getifaddrs(&list))
@@ -88,11 +96,12 @@ static const struct cma_ops host_ops = {
 /* ---- what the daemon asks -------------------------------------------------
  */
 
-int daemon_cm_start(const struct rnic *r)
+int daemon_cm_start(const struct rnic *r, const char *addrs)
 {
 	struct timespec ts;
 
 	clock_gettime(CLOCK_REALTIME, &ts);
+	d.addrs = addrs;
 	d.cma = cma_new(r, RNIC_CM_MAX_CONN,
 			(uint64_t)ts.tv_nsec << 32 ^ (uint64_t)ts.tv_sec,
 			&host_ops, NULL);

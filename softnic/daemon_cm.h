@@ -6,7 +6,8 @@
 #include "softnic/cma.h"
 
 /* 0 or a positive errno. */
-int daemon_cm_start(const struct rnic *r);
+/* @addrs: see sfnic_addr_device(); stays valid. */
+int daemon_cm_start(const struct rnic *r, const char *addrs);
 /* @fd is the daemon's end of a channel; stays with it on success. */
 int daemon_cm_open(int fd, uint32_t *channel);
 /* The other end is closed. */

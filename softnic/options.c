@@ -2,6 +2,7 @@
 /*
  * Options shared by `sfnic` and `sfnicd`, and the directory where they meet.
  */
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -29,6 +30,7 @@ static const struct sfnic_options defaults = {
 	.name = "sfab",
 	.arena_size = 32ULL << 30,
 	.linger = 10,
+	.addrs = "-",
 };
 
 struct word {
@@ -158,6 +160,104 @@ static bool parse_arena(struct sfnic_options *opt, const char *text)
 	return true;
 }
 
+/* ---- addresses of devices: "IP=DEVICE,..." --------------------------- */
+
+/* The next of the list, which @at moves past. */
+static bool next_addr(const char **at, char *ip, size_t len, uint32_t *dev)
+{
+	size_t all = strcspn(*at, ","), n = strcspn(*at, "=,");
+	const char *p = *at;
+
+	if (n == all || n >= len || all != n + 2 || p[n + 1] < '0' ||
+	    p[n + 1] >= '0' + RNIC_MAX_DEVICES)
+		return false;
+	memcpy(ip, p, n);
+	ip[n] = '\0';
+	*dev = (uint32_t)(p[n + 1] - '0');
+	*at = p + all + (p[all] == ',');
+	return true;
+}
+
+void sfnic_addr_each(const char *addrs,
+		     void (*each)(void *arg, const char *ip, uint32_t dev),
+		     void *arg)
+{
+	char ip[INET6_ADDRSTRLEN];
+	uint32_t dev;
+
+	while (*addrs && next_addr(&addrs, ip, sizeof(ip), &dev))
+		each(arg, ip, dev);
+}
+
+int sfnic_addr_device(const char *addrs, int family, const void *ip)
+{
+	char wanted[INET6_ADDRSTRLEN], text[INET6_ADDRSTRLEN];
+	uint32_t dev;
+
+	if (!inet_ntop(family, ip, wanted, sizeof(wanted)))
+		return -1;
+	while (*addrs && next_addr(&addrs, text, sizeof(text), &dev))
+		if (!strcmp(text, wanted))
+			return (int)dev;
+	return -1;
+}
+
+/* An address can be written in many ways; kept is the one of inet_ntop(3). */
+static bool canonical(const char *text, char *to, size_t len)
+{
+	uint8_t ip[16];
+	int family = strchr(text, ':') ? AF_INET6 : AF_INET;
+
+	return inet_pton(family, text, ip) == 1 &&
+	       inet_ntop(family, ip, to, (socklen_t)len);
+}
+
+static bool parse_addrs(struct sfnic_options *opt, const char *text)
+{
+	char ip[INET6_ADDRSTRLEN], name[INET6_ADDRSTRLEN];
+	size_t len = 0;
+	uint32_t dev;
+	int n;
+
+	if (!strcmp(text, "-")) {
+		snprintf(opt->addrs, sizeof(opt->addrs), "-");
+		return true;
+	}
+	/* Said again, it adds to what has been said. */
+	if (strcmp(opt->addrs, "-"))
+		len = strlen(opt->addrs);
+	do {
+		if (!next_addr(&text, ip, sizeof(ip), &dev) ||
+		    !canonical(ip, name, sizeof(name)))
+			return false;
+		n = snprintf(opt->addrs + len, sizeof(opt->addrs) - len,
+			     "%s%s=%u", len ? "," : "", name, dev);
+		if (n < 0 || (size_t)n >= sizeof(opt->addrs) - len)
+			return false;
+		len += (size_t)n;
+	} while (*text);
+	return true;
+}
+
+/* Whether they exist can be said when all options are known. */
+static bool devices_exist(const struct sfnic_options *opt)
+{
+	const char *at = opt->addrs;
+	char ip[INET6_ADDRSTRLEN];
+	uint32_t dev;
+
+	while (*at && next_addr(&at, ip, sizeof(ip), &dev)) {
+		if (dev < opt->devices)
+			continue;
+		fprintf(stderr,
+			"sfnic: --addr %s=%u: there is no device %u, raise "
+			"--devices\n",
+			ip, dev, dev);
+		return false;
+	}
+	return true;
+}
+
 /* Names end up in paths and in other programs' lists: no surprises. */
 static bool plain_name(const char *text, size_t max, const char *also)
 {
@@ -200,6 +300,8 @@ static const struct option_desc {
 	{"name", parse_name, true,
 	 "a letter, then up to 29 letters, digits, '_' or '-'"},
 	{"arena", parse_arena, true, "a size from 128M to 64T, such as 16G"},
+	{"addr", parse_addrs, true,
+	 "addresses and numbers of devices, such as 127.0.0.2=1,::1=0"},
 	{"host-devices", parse_host_devices, true, "show or hide"},
 	{"linger", parse_linger, true, "a number of seconds, 1 or more"},
 	{"instance", parse_instance, false,
@@ -252,7 +354,7 @@ int sfnic_options_parse(struct sfnic_options *opt, int argc, char **argv)
 		if (desc->fabric)
 			opt->given = true;
 	}
-	return i;
+	return devices_exist(opt) ? i : -1;
 }
 
 void sfnic_options_line(const struct sfnic_options *opt, char *buf, size_t len)
@@ -260,11 +362,11 @@ void sfnic_options_line(const struct sfnic_options *opt, char *buf, size_t len)
 	snprintf(buf, len,
 		 "devices=%" PRIu32 " ports=%" PRIu32
 		 " link-layer=%s mtu=%s name=%s arena=%" PRIu64
-		 "K linger=%" PRIu32 " host-devices=%s",
+		 "K linger=%" PRIu32 " host-devices=%s addr=%s",
 		 opt->devices, opt->ports,
 		 word_text(link_layers, opt->link_layer),
 		 word_text(mtus, opt->mtu), opt->name, opt->arena_size >> 10,
-		 opt->linger, word_text(shown, opt->host_devices));
+		 opt->linger, word_text(shown, opt->host_devices), opt->addrs);
 }
 
 /* ---- the runtime directory ------------------------------------------ */

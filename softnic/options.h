@@ -12,6 +12,9 @@
 /* InfiniBand: 4096; Ethernet: the largest that fits the interface. */
 #define SFNIC_MTU_AUTO 0
 
+/* Room for the addresses of devices: ten of IPv4, or five long ones of IPv6. */
+#define SFNIC_ADDRS_LEN 240
+
 struct sfnic_options {
 	uint32_t devices;
 	uint32_t ports;
@@ -21,6 +24,7 @@ struct sfnic_options {
 	uint64_t arena_size;   /* bytes of address space, not of memory */
 	uint32_t linger;       /* seconds that an unused daemon stays */
 	uint32_t host_devices; /* the host's own RDMA devices are shown, too */
+	char addrs[SFNIC_ADDRS_LEN]; /* "IP=DEVICE,..." for rdma_cm, or "-" */
 	char instance[32]; /* separate fabrics of one user; "" is the usual */
 	bool given; /* any of the fabric's options was on the command line */
 };
@@ -32,9 +36,19 @@ struct sfnic_options {
  */
 int sfnic_options_parse(struct sfnic_options *opt, int argc, char **argv);
 /* Room for the longest line. */
-#define SFNIC_OPTIONS_LINE 192
+#define SFNIC_OPTIONS_LINE 440
 /* One line that two equal sets of options have in common ("devices=1 ..."). */
 void sfnic_options_line(const struct sfnic_options *opt, char *buf, size_t len);
+
+/*
+ * The device that @addrs gives an address to (AF_INET, AF_INET6), or -1 if it
+ * does not name it.
+ */
+int sfnic_addr_device(const char *addrs, int family, const void *ip);
+/* Calls @each for all of them, in order. */
+void sfnic_addr_each(const char *addrs,
+		     void (*each)(void *arg, const char *ip, uint32_t dev),
+		     void *arg);
 
 /* Room for a line about a path and what to do. */
 #define SFNIC_MSG_LEN 512

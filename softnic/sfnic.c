@@ -32,6 +32,7 @@ static const char usage[] =
 	"  --name PREFIX           of the devices (sfab: sfab0, sfab1, ...)\n"
 	"  --arena SIZE            address space for queues and memory (32G)\n"
 	"  --linger SECONDS        how long an unused fabric stays (10)\n"
+	"  --addr IP=N,...         addresses of device N for rdma_cm (all: 0)\n"
 	"  --host-devices show     the host's own RDMA devices, too (hide)\n"
 	"  --instance NAME         a fabric of its own\n"
 	"\n"

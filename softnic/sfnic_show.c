@@ -5,6 +5,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <ifaddrs.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -208,6 +209,52 @@ static void show_port(const struct fabric *fabric,
 	       WORD(port_states, port.state), 128u << port.mtu, netdev);
 }
 
+/* ---- whose address is whose, for rdma_cm ------------------------------ */
+
+static void show_addr(void *arg, const char *ip, uint32_t dev)
+{
+	const struct fabric *fabric = arg;
+	struct rnic_device_info info;
+
+	if (!rnic_device_info(fabric->rnic, dev, &info))
+		printf("%-40s %s\n", ip, info.name);
+}
+
+/* What nobody was given is the first device's, as daemon_cm.c has it. */
+static void show_host_addrs(struct fabric *fabric, const char *addrs)
+{
+	struct ifaddrs *list, *i;
+	char text[INET6_ADDRSTRLEN];
+	const void *ip;
+
+	if (getifaddrs(&list))
+		return;
+	for (i = list; i; i = i->ifa_next) {
+		int family = i->ifa_addr ? i->ifa_addr->sa_family : AF_UNSPEC;
+
+		if (family == AF_INET)
+			ip = &((struct sockaddr_in *)i->ifa_addr)->sin_addr;
+		else if (family == AF_INET6)
+			ip = &((struct sockaddr_in6 *)i->ifa_addr)->sin6_addr;
+		else
+			continue;
+		if (sfnic_addr_device(addrs, family, ip) < 0 &&
+		    inet_ntop(family, ip, text, sizeof(text)))
+			show_addr(fabric, text, 0);
+	}
+	freeifaddrs(list);
+}
+
+static void show_addrs(struct fabric *fabric)
+{
+	const char *addrs = strstr(fabric->info.info.options, " addr=");
+
+	addrs = addrs ? addrs + strlen(" addr=") : "-";
+	printf("\n%-40s %s\n", "ADDRESS", "DEVICE");
+	sfnic_addr_each(addrs, show_addr, fabric);
+	show_host_addrs(fabric, addrs);
+}
+
 int sfnic_devices(int argc, char **argv)
 {
 	struct rnic_device_info info;
@@ -221,6 +268,7 @@ int sfnic_devices(int argc, char **argv)
 	for (dev = 0; !rnic_device_info(fabric.rnic, dev, &info); dev++)
 		for (port = 1; port <= info.ports; port++)
 			show_port(&fabric, &info, dev, port);
+	show_addrs(&fabric);
 	return 0;
 }
 

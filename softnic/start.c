@@ -116,8 +116,8 @@ static const char *daemon_path(const char *named, char *buf, size_t len)
 static int start(const char *dir, const char *options, const char *daemon,
 		 char *msg, size_t len)
 {
-	char path[4096], fd[16], words[SFNIC_OPTIONS_LINE], flags[16][64],
-		*argv[32];
+	char path[4096], fd[16], words[SFNIC_OPTIONS_LINE],
+		flags[16][SFNIC_ADDRS_LEN + 16], *argv[32];
 	char *save, *w;
 	int pipefd[2], n = 0, i = 0, err;
 

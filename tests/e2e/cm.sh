@@ -224,4 +224,35 @@ else
 fi
 
 check_nothing_left
+
+# Nobody has the address.
+cases=$((cases + 1))
+under_sfnic rping -c -C 1 -a 198.51.100.7 >"$work/out" 2>&1 || true
+if grep -q 'RDMA_CM_EVENT_ADDR_ERROR' "$work/out"; then
+	echo "ok      an address of nobody: ADDR_ERROR"
+else
+	fail "an address of nobody: $(cat "$work/out")"
+fi
+
+# Addresses of the second device; one of them is on no interface.
+"$sfnic" down --force >/dev/null 2>&1 || true
+fabric+=(--devices 2 --addr 127.0.0.2=1,198.51.100.7=1)
+cm_pair "rping -s -C 3 -a 127.0.0.2" "rping -c -C 3 -a 127.0.0.2"
+cm_pair "rping -s -C 3" "rping -c -C 3 -a 198.51.100.7"
+cases=$((cases + 2))
+if "$sfnic" stat | grep -A1 '^sfab1 port 1:' | grep -q xmit_bytes &&
+	! "$sfnic" stat | grep -A1 '^sfab0 port 1:' | grep -q xmit_bytes; then
+	echo "ok      it was the second device that worked"
+else
+	fail "it was not the second device that worked"
+	"$sfnic" stat | sed 's/^/        | /'
+fi
+if "$sfnic" devices >"$work/out" &&
+	grep -qE '^127\.0\.0\.1 +sfab0$' "$work/out" &&
+	grep -qE '^198\.51\.100\.7 +sfab1$' "$work/out"; then
+	echo "ok      sfnic devices shows whose addresses they are"
+else
+	fail "sfnic devices: $(cat "$work/out")"
+fi
+check_nothing_left
 summary

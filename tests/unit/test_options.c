@@ -2,6 +2,7 @@
 /*
  * Options of a fabric and its runtime directory: softnic/options.c.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -116,6 +117,11 @@ static void bad_values_are_refused(void **state)
 		"--linger=1h",
 		"--arena=18446744073709551616",
 		"--name=a123456789012345678901234567890",
+		"--addr=127.0.0.2",
+		"--addr=127.0.0.2=8",
+		"--addr=127.0.0.2=1", /* there is one device */
+		"--addr=host=0",
+		"--addr=1:2:3:4:5:6:7:8=0,1:2:3:4:5:6:7:8:9=0",
 		"--devices", /* no value at all */
 	};
 	struct sfnic_options opt;
@@ -142,15 +148,16 @@ static void the_longest_name_leaves_room_for_the_digit(void **state)
 static void the_line_parses_back_to_the_same_options(void **state)
 {
 	struct sfnic_options opt, again;
-	char line[SFNIC_OPTIONS_LINE], other[SFNIC_OPTIONS_LINE], words[16][64],
-		*argv[16] = {"x"};
+	char line[SFNIC_OPTIONS_LINE], other[SFNIC_OPTIONS_LINE],
+		words[16][256], *argv[16] = {"x"};
 	char *save, *word;
 	int n = 1;
 
 	(void)state;
 	parse(&opt, "--devices=8", "--ports=2", "--link-layer=ethernet",
 	      "--mtu=512", "--name=a12345678901234567890123456789",
-	      "--arena=64T", "--linger=31536000", "--host-devices=show", NULL);
+	      "--arena=64T", "--linger=31536000", "--host-devices=show",
+	      "--devices=2", "--addr=127.0.0.2=1,::1=0", NULL);
 	sfnic_options_line(&opt, line, sizeof(line));
 	assert_true(strlen(line) < sizeof(line) - 1);
 	snprintf(other, sizeof(other), "%s", line);
@@ -162,6 +169,23 @@ static void the_line_parses_back_to_the_same_options(void **state)
 	assert_int_equal(sfnic_options_parse(&again, n, argv), n);
 	sfnic_options_line(&again, other, sizeof(other));
 	assert_string_equal(line, other);
+}
+
+static void addresses_belong_to_devices(void **state)
+{
+	struct sfnic_options opt;
+	uint8_t v4[4] = {127, 0, 0, 2}, v6[16] = {[15] = 1};
+
+	(void)state;
+	assert_int_equal(parse(&opt, "--addr", "127.0.0.2=1,0:0::1=2",
+			       "--addr=10.0.0.1=0", "--devices=3", NULL),
+			 5);
+	assert_string_equal(opt.addrs, "127.0.0.2=1,::1=2,10.0.0.1=0");
+	assert_int_equal(sfnic_addr_device(opt.addrs, AF_INET, v4), 1);
+	assert_int_equal(sfnic_addr_device(opt.addrs, AF_INET6, v6), 2);
+	v4[3] = 20;
+	assert_int_equal(sfnic_addr_device(opt.addrs, AF_INET, v4), -1);
+	assert_int_equal(sfnic_addr_device("-", AF_INET, v4), -1);
 }
 
 static void the_line_does_not_tell_fabrics_of_equal_options_apart(void **state)
@@ -321,6 +345,7 @@ int main(void)
 		cmocka_unit_test(an_instance_alone_asks_for_no_other_fabric),
 		cmocka_unit_test(bad_values_are_refused),
 		cmocka_unit_test(the_longest_name_leaves_room_for_the_digit),
+		cmocka_unit_test(addresses_belong_to_devices),
 		cmocka_unit_test(the_line_parses_back_to_the_same_options),
 		cmocka_unit_test(
 			the_line_does_not_tell_fabrics_of_equal_options_apart),

@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "pair.h"
+#include "xrc_objects.h"
 
 #define RECEIVERS 2
 #define MESSAGES 4000 /* to each receiver */
@@ -26,82 +26,6 @@ struct box {
 	int ready, connected, opened, done, stop, events;
 	uint64_t received[RECEIVERS];
 };
-
-static struct ibv_xrcd *open_domain(struct end *e, int fd, int oflags)
-{
-	struct ibv_xrcd_init_attr attr = {
-		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
-		.fd = fd,
-		.oflags = oflags,
-	};
-
-	errno = 0;
-	return ibv_open_xrcd(e->ctx, &attr);
-}
-
-static struct ibv_srq *new_srq(struct end *e, struct ibv_xrcd *xrcd,
-			       struct ibv_cq *cq)
-{
-	struct ibv_srq_init_attr_ex attr = {
-		.attr = {.max_wr = DEPTH, .max_sge = 1},
-		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_XRCD |
-			     IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_PD,
-		.srq_type = IBV_SRQT_XRC,
-		.xrcd = xrcd,
-		.cq = cq,
-		.pd = e->pd,
-	};
-	struct ibv_srq *srq = ibv_create_srq_ex(e->ctx, &attr);
-
-	CHECK(srq);
-	return srq;
-}
-
-static struct ibv_qp *new_target(struct end *e, struct ibv_xrcd *xrcd)
-{
-	struct ibv_qp_init_attr_ex init = {
-		.qp_type = IBV_QPT_XRC_RECV,
-		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
-		.xrcd = xrcd,
-	};
-	struct ibv_qp *qp = ibv_create_qp_ex(e->ctx, &init);
-
-	CHECK(qp);
-	return qp;
-}
-
-static struct ibv_qp *open_target(struct end *e, struct ibv_xrcd *xrcd,
-				  uint32_t qpn)
-{
-	struct ibv_qp_open_attr attr = {
-		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
-			     IBV_QP_OPEN_ATTR_TYPE,
-		.qp_num = qpn,
-		.xrcd = xrcd,
-		.qp_type = IBV_QPT_XRC_RECV,
-	};
-
-	errno = 0;
-	return ibv_open_qp(e->ctx, &attr);
-}
-
-static struct ibv_qp *new_sender(struct end *e, struct ibv_cq *cq)
-{
-	struct ibv_qp_init_attr_ex init = {
-		.qp_type = IBV_QPT_XRC_SEND,
-		.send_cq = cq,
-		.cap = {DEPTH, 0, 1, 0, 0},
-		.comp_mask =
-			IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-		.send_ops_flags =
-			IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE,
-		.pd = e->pd,
-	};
-	struct ibv_qp *qp = ibv_create_qp_ex(e->ctx, &init);
-
-	CHECK(qp);
-	return qp;
-}
 
 static void post(struct ibv_srq *srq, struct ibv_mr *mr, uint64_t id)
 {
@@ -177,7 +101,7 @@ static void domains(void)
 	CHECK(!unlink(other));
 
 	cq = new_cq(&e, 4, NULL);
-	srq = new_srq(&e, a, cq);
+	srq = new_srq(&e, a, cq, DEPTH);
 	CHECK(ibv_close_xrcd(a) == EBUSY);
 	CHECK(ibv_destroy_cq(cq) == EBUSY);
 	CHECK(!ibv_destroy_srq(srq));
@@ -249,7 +173,7 @@ static void receiver(struct box *box, int number)
 	close(fd); /* the domain stays */
 	CHECK(mr = ibv_reg_mr(e.pd, buf, DEPTH * SLOT, ALL_ACCESS));
 	cq = new_cq(&e, DEPTH, NULL);
-	srq = new_srq(&e, xrcd, cq);
+	srq = new_srq(&e, xrcd, cq, DEPTH);
 	CHECK(!ibv_get_srq_num(srq, &box->srqn[number]));
 	box->rkey[number] = mr->rkey;
 	box->addr[number] = (uintptr_t)buf;
@@ -329,7 +253,7 @@ static void sender_open(struct sender *s)
 	end_open(&s->e);
 	CHECK(s->mr = ibv_reg_mr(s->e.pd, s->buf, SLOT, ALL_ACCESS));
 	s->cq = new_cq(&s->e, DEPTH, NULL);
-	s->qp = new_sender(&s->e, s->cq);
+	s->qp = new_sender(&s->e, s->cq, DEPTH);
 }
 
 static void sender_close(struct sender *s)
@@ -485,7 +409,7 @@ static void senders_die(struct box *box)
 	CHECK(xrcd = open_domain(&e, -1, O_CREAT));
 	CHECK(mr = ibv_reg_mr(e.pd, buf, DEPTH * SLOT, ALL_ACCESS));
 	cq = new_cq(&e, DEPTH, NULL);
-	srq = new_srq(&e, xrcd, cq);
+	srq = new_srq(&e, xrcd, cq, DEPTH);
 	for (i = 0; i < DEPTH; i++)
 		post(srq, mr, i);
 	qp = new_target(&e, xrcd);

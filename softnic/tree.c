@@ -316,7 +316,8 @@ static void put_bus_device(struct tree *t, const char *name, uint32_t dev)
 	put_link(t, "../..", "%s/infiniband/%s", at, name);
 	put_link(t, text("../../../../infiniband_verbs/uverbs%u", unit).s,
 		 "%s/infiniband_verbs/uverbs%u", at, unit);
-	if (ethernet(&port) && t->net)
+	/* InfiniBand: rdma_cm takes its addresses for the first device's. */
+	if (t->net && (ethernet(&port) || !dev))
 		put_link(t, text("/sys/class/net/%s", t->net->name).s,
 			 "%s/net/%s", at, t->net->name);
 }

@@ -19,7 +19,10 @@
 #define TREE_MISC_MAJOR 10
 #define TREE_CM_MINOR 122
 
-/* The interface of the host that Ethernet devices stand for. */
+/*
+ * The interface of the host that Ethernet devices stand for, and whose
+ * addresses lead to the first InfiniBand device, as those of IPoIB would.
+ */
 struct tree_net {
 	char name[IF_NAMESIZE];
 	uint8_t mac[6];

@@ -162,9 +162,22 @@ static void an_infiniband_port_reads_as_the_kernel_prints_it(void **state)
 	     "0000:0000:0000:0000:0000:0000:0000:0000");
 	says(IB "sfab0/ports/2/gid_attrs/types/0", "IB/RoCE v1");
 	assert_false(there(IB "sfab0/ports/2/gid_attrs/types/1"));
-	assert_false(there(IB "sfab0/device/net"));
+	assert_false(there(IB "sfab0/ports/2/gid_attrs/ndevs/0"));
 	says(IB "sfab0/ports/2/counters/port_xmit_data", "0");
 	says(IB "sfab0/ports/2/hw_counters/rnr_nak_retry_err", "0");
+}
+
+static void the_first_device_names_its_interface(void **state)
+{
+	char path[256], to[256] = "";
+
+	(void)state;
+	make_rnic(2, 1, RNIC_INFINIBAND);
+	make_tree(&net);
+	path_of(path, IB "sfab0/device/net/eth7");
+	assert_true(readlink(path, to, sizeof(to) - 1) > 0);
+	assert_string_equal(to, "/sys/class/net/eth7");
+	assert_false(there(IB "sfab1/device/net"));
 }
 
 static void an_ethernet_port_names_its_interface(void **state)
@@ -403,6 +416,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_TREE(a_device_reads_as_the_kernel_prints_it),
 		WITH_TREE(an_infiniband_port_reads_as_the_kernel_prints_it),
+		WITH_TREE(the_first_device_names_its_interface),
 		WITH_TREE(an_ethernet_port_names_its_interface),
 		WITH_TREE(ethernet_without_an_interface_has_a_tree),
 		WITH_TREE(every_class_leads_to_the_device),

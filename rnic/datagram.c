@@ -94,20 +94,16 @@ static bool mcast_live(const struct rnic *r, uint32_t i)
 }
 
 static struct rnic_mcast *find(struct rnic *r, uint32_t qpn,
-			       const uint8_t mgid[16], uint32_t mlid,
-			       uint32_t *members)
+			       const uint8_t mgid[16], uint32_t mlid)
 {
 	uint32_t i;
 
-	*members = 0;
 	for (i = 0; i < r->sh->mcasts.high; i++) {
 		struct rnic_mcast *m = &r->sh->mcast[i];
 
-		if (!m->qpn || m->mlid != mlid || memcmp(m->mgid, mgid, 16))
-			continue;
-		if (m->qpn == qpn)
+		if (m->qpn == qpn && m->mlid == mlid &&
+		    !memcmp(m->mgid, mgid, 16))
 			return m;
-		++*members;
 	}
 	return NULL;
 }
@@ -138,15 +134,13 @@ int rnic_mcast_attach(struct rnic *r, uint32_t ctx, uint32_t qpn,
 {
 	struct rnic_qp *qp = rnic_qp_get(r, qpn);
 	struct rnic_mcast *m;
-	uint32_t i, members;
+	uint32_t i;
 	int err;
 
 	if (!qp || qp->ctx != ctx || !group_ok(r, qp, mgid, mlid))
 		return EINVAL;
-	if (find(r, qpn, mgid, mlid, &members))
+	if (find(r, qpn, mgid, mlid))
 		return 0;
-	if (members >= RNIC_MAX_MCAST_ATTACH)
-		return ENOMEM;
 	err = rnic_pool_take(r, &r->sh->mcasts, RNIC_MAX_MCAST, mcast_live, &i);
 	if (err)
 		return err;
@@ -170,11 +164,10 @@ int rnic_mcast_detach(struct rnic *r, uint32_t ctx, uint32_t qpn,
 {
 	struct rnic_qp *qp = rnic_qp_get(r, qpn);
 	struct rnic_mcast *m;
-	uint32_t members;
 
 	if (!qp || qp->ctx != ctx)
 		return EINVAL;
-	m = find(r, qpn, mgid, mlid, &members);
+	m = find(r, qpn, mgid, mlid);
 	if (!m)
 		return EINVAL;
 	leave(r, qp, m);

@@ -125,7 +125,7 @@ static uint32_t add_dest(struct rnic_flow_dest dest[], uint32_t n,
 	for (i = 0; i < n; i++)
 		if (dest[i].qpn == v->qpn)
 			return n;
-	if (n == RNIC_MAX_MCAST_ATTACH)
+	if (n == RNIC_MAX_COPIES)
 		return n;
 	dest[n] = (struct rnic_flow_dest){v->qpn, v->tag};
 	return n + 1;

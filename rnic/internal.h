@@ -32,9 +32,15 @@ static inline void rnic_fence_after_unlock(void)
 
 /* ---- one call into the data path ------------------------------------ */
 
-/* A request to a multicast group can cause something at every member. */
-#define RNIC_CALL_EVENTS (16 + 4 * RNIC_MAX_MCAST_ATTACH)
-#define RNIC_CALL_KICKS (8 + RNIC_MAX_MCAST_ATTACH)
+/*
+ * Receivers that one step of a call reaches: members of a multicast group, the
+ * rest of which have their turn later, or all that a frame is steered to.
+ */
+#define RNIC_MAX_COPIES 16
+
+/* Something can be caused at each of them. */
+#define RNIC_CALL_EVENTS (16 + 4 * RNIC_MAX_COPIES)
+#define RNIC_CALL_KICKS (8 + RNIC_MAX_COPIES)
 
 /*
  * What a call has found out and does when it holds no lock: events to raise,
@@ -194,7 +200,7 @@ struct rnic_flow_dest {
 	uint32_t qpn;
 	uint32_t tag;
 };
-/* Counts, too; at most RNIC_MAX_MCAST_ATTACH. */
+/* Counts, too; at most RNIC_MAX_COPIES. */
 uint32_t rnic_flow_match(struct rnic *r, const struct rnic_frame *frame,
 			 struct rnic_flow_dest dest[]);
 /* The work queue of a RNIC_QPT_HASH queue pair that gets it, or NULL. */
@@ -380,6 +386,7 @@ struct rnic_packet {
 	uint32_t imm;
 	uint32_t rkey;
 	uint32_t srqn; /* XRC: SRQ number */
+	uint32_t member; /* multicast: who is next, see rnic_mcast_next() */
 	uint64_t va;
 	uint32_t len; /* payload bytes here; READ: bytes wanted */
 	uint32_t dma_len; /* WRITE, first: bytes of the whole message */
@@ -396,6 +403,8 @@ struct rnic_packet {
 enum rnic_link_result {
 	RNIC_LINK_ANSWERED, /* *answer is filled in */
 	RNIC_LINK_SENT, /* an answer may come through rnic_receive() */
+	/* Some of a group have it; again, for those from answer->member on. */
+	RNIC_LINK_PART,
 };
 
 /* How the responder hands out an answer, under its lock. */

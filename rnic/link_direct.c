@@ -49,26 +49,34 @@ static bool hears(const struct rnic *r, const struct rnic_qp *qp)
 	return rnic_port_active(r, qp->init.dev, qp->attr.port_num);
 }
 
-/* All that have joined the group are reached, on this host. */
-static void send_datagram(struct rnic_call *call, const struct rnic_packet *pkt,
-			  struct rnic_reply *reply)
+/*
+ * All that have joined the group are reached, on this host.  False: there are
+ * more, from d->answer->member on.
+ */
+static bool send_datagram(struct rnic_call *call, const struct rnic_packet *pkt,
+			  struct direct_reply *d)
 {
+	uint32_t it = pkt->member, n;
 	struct rnic_qp *peer;
-	uint32_t it = 0, n = 0;
 
 	if (pkt->dest_qpn != RNIC_MULTICAST_QPN) {
 		peer = rnic_qp_get(call->r, pkt->dest_qpn);
 		if (peer && pkt->ah->devs & 1u << peer->init.dev)
-			deliver(call, peer, pkt->dest_qpn, pkt, reply);
-		return;
+			deliver(call, peer, pkt->dest_qpn, pkt, &d->base);
+		return true;
 	}
 	if (!rnic_port_active(call->r, pkt->ah->dev, pkt->ah->av.port_num))
-		return;
-	while (n++ < RNIC_MAX_MCAST_ATTACH &&
-	       (peer = rnic_mcast_next(call->r, pkt->ah, &it)))
+		return true;
+	for (n = 0; n < RNIC_MAX_COPIES && !d->answered; n++) {
+		peer = rnic_mcast_next(call->r, pkt->ah, &it);
+		if (!peer)
+			return true;
 		if (hears(call->r, peer))
 			deliver(call, peer, load_relaxed(&peer->qpn), pkt,
-				reply);
+				&d->base);
+	}
+	d->answer->member = it;
+	return false;
 }
 
 /*
@@ -79,7 +87,7 @@ static __attribute__((noinline)) void
 send_frame(struct rnic_call *call, const struct rnic_packet *pkt,
 	   struct rnic_reply *reply)
 {
-	struct rnic_flow_dest dest[RNIC_MAX_MCAST_ATTACH];
+	struct rnic_flow_dest dest[RNIC_MAX_COPIES];
 	struct rnic_packet copy = *pkt;
 	uint8_t data[RNIC_MAX_FRAME];
 	struct rnic_frame frame;
@@ -129,7 +137,8 @@ static enum rnic_link_result direct_send(struct rnic_call *call,
 	struct rnic_qp *peer;
 
 	if (unlikely(pkt->ah)) {
-		send_datagram(call, pkt, &reply.base);
+		if (!send_datagram(call, pkt, &reply) && !reply.answered)
+			return RNIC_LINK_PART;
 	} else if (unlikely(pkt->flags & RNIC_PKT_RAW)) {
 		if (hears(call->r, qp))
 			send_frame(call, pkt, &reply.base);

@@ -530,6 +530,7 @@ static void go_back(struct rnic_requester *req)
 {
 	req->cur = una(req)->index;
 	req->cur_off = 0;
+	req->cur_member = 0;
 	req->next_psn = una(req)->psn;
 	req->acked_psn = una(req)->psn;
 	req->reads = 0;
@@ -833,6 +834,7 @@ static void build_packet(const struct rnic_qp *qp, const struct wqe *w,
 		pkt->dest_qpn = w->remote_addr >> 32 & RNIC_QPN_MASK;
 		pkt->npkts = 1;
 		pkt->ah = &w->ah;
+		pkt->member = qp->req.cur_member;
 	}
 	if (qp->init.type == RNIC_QPT_RAW_PACKET) {
 		pkt->npkts = 1;
@@ -863,6 +865,48 @@ static void build_packet(const struct rnic_qp *qp, const struct wqe *w,
 	}
 }
 
+/* @pkt of WQE cur is out; @last: that was all of it. */
+static void sent(struct rnic_requester *req, const struct rnic_packet *pkt,
+		 bool last)
+{
+	req->next_psn = rnic_psn_add(pkt->psn, pkt->npkts);
+	if (rnic_psn_diff(req->next_psn, req->sent_psn) > 0)
+		req->sent_psn = req->next_psn;
+	req->cur_off += pkt->len;
+	if (last) {
+		req->cur++;
+		req->cur_off = 0;
+		req->counters.tx_requests++;
+	}
+	if (pkt->payload)
+		req->counters.xmit_bytes += pkt->len;
+	req->counters.xmit_packets += pkt->payload ? pkt->npkts : 1;
+}
+
+/* Sent is done, unless our own memory failed. */
+static bool send_unreliable(struct rnic_call *call, struct rnic_qp *qp,
+			    struct wqe *w, const struct rnic_packet *pkt)
+{
+	bool first = una(&qp->req)->index == qp->req.cur;
+	struct rnic_packet answer;
+
+	switch (call->r->links[qp->link]->send(call, qp, pkt, &answer)) {
+	case RNIC_LINK_PART:
+		qp->req.cur_member = answer.member;
+		return true;
+	case RNIC_LINK_SENT:
+		answer = (struct rnic_packet){
+			.op = RNIC_PKT_ACK,
+			.psn = rnic_psn_add(pkt->psn, pkt->npkts - 1)};
+		break;
+	case RNIC_LINK_ANSWERED:
+		break;
+	}
+	qp->req.cur_member = 0;
+	sent(&qp->req, pkt, pkt->flags & RNIC_PKT_LAST);
+	return treat_answer(call, qp, &answer, w, first);
+}
+
 /* Sends the next packet of WQE cur.  False: stop for now. */
 static bool send_packet(struct rnic_call *call, struct rnic_qp *qp,
 			struct wqe *w)
@@ -880,27 +924,9 @@ static bool send_packet(struct rnic_call *call, struct rnic_qp *qp,
 		build_packet(qp, w, link, &pkt);
 		last = pkt.flags & RNIC_PKT_LAST && !signals(w);
 	}
-	req->next_psn = rnic_psn_add(pkt.psn, pkt.npkts);
-	if (rnic_psn_diff(req->next_psn, req->sent_psn) > 0)
-		req->sent_psn = req->next_psn;
-	req->cur_off += pkt.len;
-	if (last) {
-		req->cur++;
-		req->cur_off = 0;
-		req->counters.tx_requests++;
-	}
-	if (pkt.payload)
-		req->counters.xmit_bytes += pkt.len;
-	req->counters.xmit_packets += pkt.payload ? pkt.npkts : 1;
-
-	if (unlikely(!rnic_reliable(qp))) {
-		/* Sent is done, unless our own memory failed. */
-		if (link->send(call, qp, &pkt, &answer) != RNIC_LINK_ANSWERED)
-			answer = (struct rnic_packet){
-				.op = RNIC_PKT_ACK,
-				.psn = rnic_psn_add(pkt.psn, pkt.npkts - 1)};
-		return treat_answer(call, qp, &answer, w, first);
-	}
+	if (unlikely(!rnic_reliable(qp)))
+		return send_unreliable(call, qp, w, &pkt);
+	sent(req, &pkt, last);
 	if (link->send(call, qp, &pkt, &answer) == RNIC_LINK_ANSWERED) {
 		if (answer.op == RNIC_PKT_READ_RESPONSE) {
 			req->counters.rcv_bytes += pkt.len;
@@ -983,7 +1009,7 @@ bool rnic_sq_drained(const struct rnic_qp *qp)
 	const struct rnic_requester *req = &qp->req;
 
 	return req->una[load_relaxed(&req->una_sel) & 1].index == req->cur &&
-	       !req->cur_off;
+	       !req->cur_off && !req->cur_member;
 }
 
 bool rnic_sq_idle(const struct rnic_qp *qp)
@@ -996,7 +1022,8 @@ static bool may_send(const struct rnic *r, const struct rnic_qp *qp)
 	uint32_t state = load_acquire(&qp->state);
 
 	/* SQD: what has begun is finished. */
-	if (state != RNIC_RTS && !(state == RNIC_SQD && qp->req.cur_off))
+	if (state != RNIC_RTS &&
+	    !(state == RNIC_SQD && (qp->req.cur_off || qp->req.cur_member)))
 		return false;
 	return qp->req.wait == RNIC_WAIT_NONE ||
 	       (qp->req.wait == RNIC_WAIT_ACK &&

@@ -37,7 +37,6 @@
 #define RNIC_MAX_SRQ 4096
 #define RNIC_MAX_AH 32768
 #define RNIC_MAX_MCAST 4096 /* attachments of QPs to groups */
-#define RNIC_MAX_MCAST_ATTACH 16 /* of one group */
 #define RNIC_MAX_COUNTERS 1024
 #define RNIC_MAX_FLOW 8192 /* steering rules */
 #define RNIC_MAX_FLOW_COUNTERS 1024

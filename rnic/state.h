@@ -20,7 +20,7 @@
 #include "scalefabric/sf_hw.h"
 
 #define RNIC_MAGIC 0x534652410000ULL /* "SFRA" */
-#define RNIC_STATE_VERSION 8
+#define RNIC_STATE_VERSION 9
 
 #define RNIC_QPN_INDEX_BITS 14
 #define RNIC_QPN_MASK 0xffffffu
@@ -286,6 +286,7 @@ struct rnic_requester {
 	uint32_t next_psn;
 	uint64_t cur; /* WQE */
 	uint64_t cur_off; /* bytes of it that were sent */
+	uint32_t cur_member; /* multicast: those before this one have it */
 
 	struct rnic_intent intent; /* CQE ... */
 	uint64_t intent_wqe; /* ... of this one, which was una.index */

@@ -134,6 +134,9 @@ static void question_and_answer(struct end *e, bool global)
 	cases++;
 }
 
+/* More than the device reaches in one go. */
+#define MEMBERS 40
+
 static void multicast(struct end *e)
 {
 	union ibv_gid group = {.raw = {0xff, 0x0e, [15] = 3}};
@@ -143,33 +146,36 @@ static void multicast(struct end *e)
 		.is_global = 1,
 		.grh = {.dgid = group, .hop_limit = 1},
 	};
-	struct node n[3];
+	struct node n[MEMBERS + 1];
 	struct ibv_ah *ah;
 	struct ibv_wc wc;
 	int i;
 
 	CHECK(ah = ibv_create_ah(e->pd, &attr));
-	for (i = 0; i < 3; i++) {
+	for (i = 0; i <= MEMBERS; i++) {
 		node_open(e, &n[i]);
 		recv_one(&n[i], i);
-		if (i < 2)
+		if (i < MEMBERS)
 			CHECK(!ibv_attach_mcast(n[i].qp, &group, 0xc003));
 	}
-	CHECK(ibv_attach_mcast(n[2].qp, &e->gid, 0xc003) == EINVAL);
+	CHECK(ibv_attach_mcast(n[MEMBERS].qp, &e->gid, 0xc003) == EINVAL);
 	CHECK(!send_to(&n[0], ah, MULTICAST_QPN, 64));
-	/* Itself, the other member, and nobody else. */
+	/* Itself, the other members, and nobody else. */
 	for (i = 0; i < 2; i++) {
 		wc = take(&n[0], IBV_WC_SUCCESS);
 		CHECK(wc.opcode == IBV_WC_SEND || wc.wr_id == 0);
 	}
-	wc = take(&n[1], IBV_WC_SUCCESS);
-	CHECK(wc.wr_id == 1 && wc.src_qp == n[0].qp->qp_num);
-	CHECK(!ibv_poll_cq(n[2].cq, 1, &wc));
+	for (i = 1; i < MEMBERS; i++) {
+		wc = take(&n[i], IBV_WC_SUCCESS);
+		CHECK((int)wc.wr_id == i && wc.src_qp == n[0].qp->qp_num);
+		CHECK(!ibv_poll_cq(n[i].cq, 1, &wc));
+	}
+	CHECK(!ibv_poll_cq(n[MEMBERS].cq, 1, &wc));
 	CHECK(ibv_destroy_qp(n[0].qp) == EBUSY);
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < MEMBERS; i++)
 		CHECK(!ibv_detach_mcast(n[i].qp, &group, 0xc003));
 	CHECK(ibv_detach_mcast(n[0].qp, &group, 0xc003) == EINVAL);
-	for (i = 0; i < 3; i++)
+	for (i = 0; i <= MEMBERS; i++)
 		node_close(&n[i]);
 	CHECK(!ibv_destroy_ah(ah));
 	cases++;

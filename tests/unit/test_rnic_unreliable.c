@@ -365,26 +365,68 @@ static void a_group_gets_one_copy_each_its_sender_too(void **state)
 	expect_no_cqe(&g.a.rcq);
 }
 
-static void groups_have_limits(void **state)
+/* More than one step of the sender reaches, each with something to raise. */
+static void every_member_of_a_large_group_gets_it_once(void **state)
 {
+	enum { MEMBERS = 40 };
+	static struct fx_end e[MEMBERS];
 	struct fx_opts o = fx_defaults;
-	uint8_t unicast[16] = {0xfe, 0x80};
-	struct fx_end e;
+	struct rnic_av av = {
+		.port_num = 1, .dlid = 0xc001, .is_global = 1, .hop_limit = 1};
+	struct fx_wr wr;
+	struct fx_mr mr;
+	uint64_t at;
 	uint32_t i;
 
 	(void)state;
 	o.type = RNIC_QPT_UD;
+	memcpy(av.dgid, mgid, 16);
+	assert_int_equal(rnic_ah_create(g.fx.r, 1, 0, g.a.pdn, &av, &g.ah), 0);
+	for (i = 0; i < MEMBERS; i++) {
+		fx_end_new(&e[i], &g.fx, g.fx.r, 2, 1, &o);
+		fx_connect(&e[i], &g.b, RNIC_RTS, &o, 0, 0);
+		assert_int_equal(
+			rnic_mcast_attach(g.fx.r, 2, e[i].qpn, mgid, 0xc001),
+			0);
+		mr = fx_mr(&e[i], 4096, FX_ALL_ACCESS);
+		fx_recv_mr(&e[i], 2 * i, &mr, 0, 256);
+		fx_recv_mr(&e[i], 2 * i + 1, &mr, 256, 256);
+	}
+	wr = datagram(8);
+	wr.remote_addr = g.ah | (uint64_t)RNIC_MULTICAST_QPN << 32;
+	at = fx_send(&g.a, &wr);
+	expect_ok(&g.a.scq, SF_OP_SEND, at);
+	expect_no_cqe(&g.a.scq);
+	for (i = 0; i < MEMBERS; i++) {
+		expect_ok(&e[i].rcq, SF_CQE_RECV, 2 * i);
+		expect_no_cqe(&e[i].rcq);
+	}
+	fx_send(&g.a, &wr);
+	for (i = 0; i < MEMBERS; i++)
+		expect_ok(&e[i].rcq, SF_CQE_RECV, 2 * i + 1);
+}
+
+static void groups_have_limits(void **state)
+{
+	uint8_t unicast[16] = {0xfe, 0x80}, group[16];
+	uint32_t i;
+
+	(void)state;
 	assert_int_equal(rnic_mcast_attach(g.fx.r, 1, g.a.qpn, unicast, 0xc001),
 			 EINVAL);
 	assert_int_equal(rnic_mcast_attach(g.fx.r, 1, g.a.qpn, mgid, 1),
 			 EINVAL);
 	assert_int_equal(rnic_mcast_attach(g.fx.r, 2, g.a.qpn, mgid, 0xc001),
 			 EINVAL);
-	for (i = 0; i < RNIC_MAX_MCAST_ATTACH; i++) {
-		fx_end_new(&e, &g.fx, g.fx.r, 1, 0, &o);
+	memcpy(group, mgid, 16);
+	for (i = 0; i < RNIC_MAX_MCAST; i++) {
+		memcpy(group + 12, &i, 4);
 		assert_int_equal(
-			rnic_mcast_attach(g.fx.r, 1, e.qpn, mgid, 0xc001), 0);
+			rnic_mcast_attach(g.fx.r, 1, g.a.qpn, group, 0xc001),
+			0);
 	}
+	assert_int_equal(rnic_mcast_attach(g.fx.r, 1, g.a.qpn, group, 0xc001),
+			 0);
 	assert_int_equal(rnic_mcast_attach(g.fx.r, 1, g.a.qpn, mgid, 0xc001),
 			 ENOMEM);
 }
@@ -590,6 +632,7 @@ int main(void)
 		UD(address_handles_are_checked),
 		UD(a_group_gets_one_copy_each_its_sender_too),
 		UD(groups_have_limits),
+		UD(every_member_of_a_large_group_gets_it_once),
 		ROCE(groups_of_ipv4_are_for_ethernet),
 		UC(uc_sends_and_writes),
 		UC(uc_drops_what_it_cannot_take_and_goes_on),

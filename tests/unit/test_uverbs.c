@@ -359,7 +359,7 @@ TEST(device_says_what_it_is_and_keeps)
 	assert_int_equal(resp.base.max_mw, RNIC_MAX_MW - 1);
 	assert_int_equal(resp.max_dm_size, RNIC_MAX_DM_SIZE);
 	assert_int_equal(resp.base.max_ah, RNIC_MAX_AH - 1);
-	assert_int_equal(resp.base.max_mcast_qp_attach, RNIC_MAX_MCAST_ATTACH);
+	assert_int_equal(resp.base.max_mcast_qp_attach, RNIC_MAX_MCAST);
 	assert_int_equal(resp.odp_caps.general_caps, 3);
 	assert_int_equal(resp.odp_caps.per_transport_caps.rc_odp_caps, 0x3f);
 	assert_int_equal(resp.odp_caps.per_transport_caps.uc_odp_caps, 0x27);

@@ -471,6 +471,9 @@ int rnic_srq_create(struct rnic *r, uint32_t ctx,
 /* Arms the limit event, which comes at once if it is due; 0 disarms it. */
 int rnic_srq_set_limit(struct rnic *r, uint32_t ctx, uint32_t srqn,
 		       uint32_t limit);
+/* Moves what is posted to a ring of another depth; EINVAL: it is too small. */
+int rnic_srq_resize(struct rnic *r, uint32_t ctx, uint32_t srqn,
+		    uint32_t log_depth, struct rnic_srq_mem *mem);
 int rnic_srq_query(struct rnic *r, uint32_t ctx, uint32_t srqn,
 		   struct rnic_srq_attr *attr);
 int rnic_srq_destroy(struct rnic *r, uint32_t ctx, uint32_t srqn,

@@ -2,6 +2,16 @@
 /* Shared receive queues (IBTA vol. 1, 10.2.9). */
 #include "rnic/internal.h"
 
+static uint64_t ring_off(const struct rnic_srq *srq)
+{
+	return srq->ring & ~(RNIC_PAGE - 1ull);
+}
+
+static uint32_t log_depth(const struct rnic_srq *srq)
+{
+	return srq->ring & (RNIC_PAGE - 1);
+}
+
 static void srq_event(struct rnic_call *call, const struct rnic_srq *srq,
 		      uint32_t type)
 {
@@ -51,8 +61,8 @@ static void check_limit(struct rnic_call *call, struct rnic_srq *srq)
 static enum rnic_take take(struct rnic_call *call, struct rnic_srq *srq,
 			   struct rnic_qp *qp)
 {
-	struct rnic_recv_ring ring = {srq->ring, srq->doorbell, srq->head,
-				      srq->log_depth, srq->log_stride};
+	struct rnic_recv_ring ring = {ring_off(srq), srq->doorbell, srq->head,
+				      log_depth(srq), srq->log_stride};
 	enum rnic_take res = srq->error ?
 				     RNIC_TAKE_GARBAGE :
 				     rnic_recv_peek(call->r, &qp->resp, &ring);
@@ -189,7 +199,7 @@ static void use(struct rnic *r, const struct rnic_srq *srq, int32_t n)
 
 static uint64_t ring_len(const struct rnic_srq *srq)
 {
-	return 1ull << (srq->log_depth + srq->log_stride);
+	return 1ull << (log_depth(srq) + srq->log_stride);
 }
 
 /* All but the lock: somebody may be late with the previous user's. */
@@ -225,10 +235,12 @@ int rnic_srq_create(struct rnic *r, uint32_t ctx,
 		    struct rnic_srq_mem *mem)
 {
 	struct rnic_srq *srq;
+	uint64_t ring, len;
 	int err;
 
 	if (!attr_ok(r, ctx, attr))
 		return EINVAL;
+	len = 1ull << (attr->log_depth + attr->log_stride);
 	err = rnic_pool_take(r, &r->sh->srqs, RNIC_MAX_SRQ, srq_live, srqn);
 	if (err)
 		return err;
@@ -240,22 +252,21 @@ int rnic_srq_create(struct rnic *r, uint32_t ctx,
 	srq->xrcd = attr->xrcd;
 	srq->domain = attr->xrcd ? r->sh->xrcd[attr->xrcd].domain : 0;
 	srq->cqn = attr->xrcd ? attr->cqn : 0;
-	srq->log_depth = attr->log_depth;
 	srq->log_stride = attr->log_stride;
 	srq->user_handle = attr->user_handle;
-	srq->ring = r->ops->mem_alloc(r->host, ring_len(srq));
+	ring = r->ops->mem_alloc(r->host, len);
 	srq->doorbell = r->ops->mem_alloc(r->host, RNIC_PAGE);
-	if (!srq->ring || !srq->doorbell)
+	if (!ring || !srq->doorbell)
 		goto err_mem;
-	*mem = (struct rnic_srq_mem){srq->ring, ring_len(srq), srq->doorbell,
-				     0};
+	srq->ring = ring + attr->log_depth;
+	*mem = (struct rnic_srq_mem){ring, len, srq->doorbell, 0};
 	use(r, srq, 1);
 	store_release(&srq->live, 1);
 	return 0;
 
 err_mem:
-	if (srq->ring)
-		r->ops->mem_free(r->host, srq->ring, ring_len(srq));
+	if (ring)
+		r->ops->mem_free(r->host, ring, len);
 	if (srq->doorbell)
 		r->ops->mem_free(r->host, srq->doorbell, RNIC_PAGE);
 	r->sh->srqs.used--;
@@ -275,7 +286,7 @@ int rnic_srq_set_limit(struct rnic *r, uint32_t ctx, uint32_t srqn,
 	struct rnic_srq *srq = srq_of(r, ctx, srqn);
 	struct rnic_call call;
 
-	if (!srq || limit > 1u << srq->log_depth)
+	if (!srq || limit > 1u << log_depth(srq))
 		return EINVAL;
 	if (!srq_lock(r, srq))
 		return EBUSY;
@@ -285,6 +296,63 @@ int rnic_srq_set_limit(struct rnic *r, uint32_t ctx, uint32_t srqn,
 	r->ops->unlock(r->host, &srq->lock);
 	rnic_call_end(&call);
 	return 0;
+}
+
+/* Descriptors have no lap: what was not posted needs no mark. */
+static void move_posted(const struct rnic *r, const struct rnic_srq *srq,
+			uint64_t producer, char *to, uint32_t to_log_depth)
+{
+	const char *from = rnic_at(r, ring_off(srq));
+	uint64_t mask = (1ull << log_depth(srq)) - 1, i;
+	uint64_t to_mask = (1ull << to_log_depth) - 1;
+
+	for (i = srq->head; i != producer; i++)
+		memcpy(to + ((i & to_mask) << srq->log_stride),
+		       from + ((i & mask) << srq->log_stride),
+		       1ull << srq->log_stride);
+}
+
+/* Under the lock; 0: the ring of @to is the SRQ's. */
+static int resize(struct rnic *r, struct rnic_srq *srq, uint64_t to,
+		  uint32_t to_log_depth)
+{
+	uint64_t producer = rnic_recv_producer(r, srq->doorbell, srq->head);
+	uint64_t depth = 1ull << log_depth(srq), posted = producer - srq->head;
+
+	if (srq->error || posted > depth || posted > 1ull << to_log_depth ||
+	    srq->limit > 1ull << to_log_depth)
+		return EINVAL;
+	move_posted(r, srq, producer, rnic_at(r, to), to_log_depth);
+	store_release(&srq->ring, to + to_log_depth);
+	return 0;
+}
+
+int rnic_srq_resize(struct rnic *r, uint32_t ctx, uint32_t srqn,
+		    uint32_t to_log_depth, struct rnic_srq_mem *mem)
+{
+	struct rnic_srq *srq = srq_of(r, ctx, srqn);
+	uint64_t old, old_len, len;
+	int err = EBUSY;
+
+	if (!srq || to_log_depth > SF_MAX_LOG_DEPTH)
+		return EINVAL;
+	len = 1ull << (to_log_depth + srq->log_stride);
+	mem->ring = r->ops->mem_alloc(r->host, len);
+	if (!mem->ring)
+		return ENOMEM;
+	mem->ring_len = len;
+	mem->doorbell = srq->doorbell;
+	old = ring_off(srq);
+	old_len = ring_len(srq);
+	if (srq_lock(r, srq)) {
+		err = resize(r, srq, mem->ring, to_log_depth);
+		r->ops->unlock(r->host, &srq->lock);
+	}
+	if (err)
+		r->ops->mem_free(r->host, mem->ring, len);
+	else
+		r->ops->mem_free(r->host, old, old_len);
+	return err;
 }
 
 int rnic_srq_query(struct rnic *r, uint32_t ctx, uint32_t srqn,
@@ -297,7 +365,7 @@ int rnic_srq_query(struct rnic *r, uint32_t ctx, uint32_t srqn,
 	*attr = (struct rnic_srq_attr){
 		.dev = srq->dev,
 		.pdn = srq->pdn,
-		.log_depth = srq->log_depth,
+		.log_depth = log_depth(srq),
 		.log_stride = srq->log_stride,
 		.limit = load_acquire(&srq->limit),
 		.user_handle = srq->user_handle,
@@ -323,7 +391,7 @@ int rnic_srq_destroy(struct rnic *r, uint32_t ctx, uint32_t srqn,
 		return EBUSY;
 	}
 	*async_events = load_acquire(&srq->async_events);
-	r->ops->mem_free(r->host, srq->ring, ring_len(srq));
+	r->ops->mem_free(r->host, ring_off(srq), ring_len(srq));
 	r->ops->mem_free(r->host, srq->doorbell, RNIC_PAGE);
 	use(r, srq, -1);
 	r->sh->srqs.used--;

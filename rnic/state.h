@@ -202,13 +202,13 @@ struct rnic_srq {
 	uint32_t domain; /* ... its domain, else 0 ... */
 	uint32_t cqn;	 /* ... and where its receives complete */
 	uint32_t users; /* QPs */
-	uint32_t log_depth, log_stride;
+	uint32_t log_stride;
 	uint64_t user_handle;
-	uint64_t ring; /* arena offsets */
-	uint64_t doorbell;
+	uint64_t doorbell; /* arena offset */
 
 	/* under lock */
 	struct rnic_lock lock;
+	uint64_t ring; /* arena offset of a page + log2 of the depth */
 	/*
 	 * Next descriptor to be taken.  Stored after the taker's rq_head: a
 	 * taker that has this one in hand died before this store.

@@ -197,7 +197,7 @@ static bool waits(uint32_t op)
 	return op == SFNIC_DEREG_MR || op == SFNIC_REREG_MR ||
 	       op == SFNIC_DEALLOC_MW || op == SFNIC_DESTROY_QP ||
 	       op == SFNIC_MODIFY_QP || op == SFNIC_RESIZE_CQ ||
-	       op == SFNIC_DESTROY_SRQ;
+	       op == SFNIC_MODIFY_SRQ || op == SFNIC_DESTROY_SRQ;
 }
 
 int sfnic_call(struct sfnic_req *req, int send_fd, struct sfnic_rsp *rsp,

@@ -762,6 +762,11 @@ static int op_create_srq(struct call *c)
 
 static int op_modify_srq(struct call *c)
 {
+	if (c->req->modify_srq.resize)
+		return rnic_srq_resize(&d.rnic, c->req->ctx,
+				       c->req->modify_srq.srqn,
+				       c->req->modify_srq.log_depth,
+				       &c->rsp->srq.mem);
 	return rnic_srq_set_limit(&d.rnic, c->req->ctx, c->req->modify_srq.srqn,
 				  c->req->modify_srq.limit);
 }

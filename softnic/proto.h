@@ -150,6 +150,8 @@ struct sfnic_req {
 		struct rnic_srq_attr srq; /* .dev likewise */
 		struct {
 			uint32_t srqn;
+			uint32_t resize; /* to log_depth, else: set limit */
+			uint32_t log_depth;
 			uint32_t limit;
 		} modify_srq;
 		struct rnic_qp_init qp; /* .dev likewise */

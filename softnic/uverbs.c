@@ -174,7 +174,9 @@ static const struct write_method write_methods[IB_USER_VERBS_CMD_OPEN_QP +
 		 .resp = sizeof(struct ib_uverbs_create_srq_resp),
 		 .driver = true},
 	[IB_USER_VERBS_CMD_MODIFY_SRQ] =
-		REQ(uverbs_modify_srq, ib_uverbs_modify_srq),
+		{.call = uverbs_modify_srq,
+		 .req = sizeof(struct ib_uverbs_modify_srq),
+		 .driver = true},
 	[IB_USER_VERBS_CMD_QUERY_SRQ] =
 		DRIVER(uverbs_query_srq, ib_uverbs_query_srq),
 	[IB_USER_VERBS_CMD_DESTROY_SRQ] =

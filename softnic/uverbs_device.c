@@ -122,6 +122,7 @@ static const struct ib_uverbs_query_device_resp device_limits = {
 	.device_cap_flags = IB_UVERBS_DEVICE_CURR_QP_STATE_MOD |
 			    IB_UVERBS_DEVICE_SYS_IMAGE_GUID |
 			    IB_UVERBS_DEVICE_RC_RNR_NAK_GEN |
+			    IB_UVERBS_DEVICE_SRQ_RESIZE |
 			    IB_UVERBS_DEVICE_XRC |
 			    IB_UVERBS_DEVICE_MEM_WINDOW |
 			    IB_UVERBS_DEVICE_MEM_MGT_EXTENSIONS |

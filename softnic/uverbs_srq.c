@@ -69,6 +69,11 @@ static int get_create_req(const struct uverbs_cmd *c, struct srq_args *args,
 	return 0;
 }
 
+static uint64_t whole_pages(uint64_t len)
+{
+	return (len + RNIC_PAGE - 1) & ~(RNIC_PAGE - 1ull);
+}
+
 static int create_srq(struct uverbs_cmd *c, struct srq_args *args,
 		      uint32_t *srqn)
 {
@@ -97,8 +102,7 @@ static int create_srq(struct uverbs_cmd *c, struct srq_args *args,
 		return err;
 	*srqn = resp.srqn = rsp.id;
 	resp.ring.mmap_key = rsp.srq.mem.ring;
-	resp.ring.length =
-		(rsp.srq.mem.ring_len + RNIC_PAGE - 1) & ~(RNIC_PAGE - 1ull);
+	resp.ring.length = whole_pages(rsp.srq.mem.ring_len);
 	resp.doorbell.mmap_key = rsp.srq.mem.doorbell;
 	resp.doorbell.length = RNIC_PAGE;
 	resp.start = rsp.srq.mem.start;
@@ -191,6 +195,57 @@ int uverbs_ioctl_create_srq(struct uverbs_cmd *c)
 #define SRQ_MAX_WR (1u << 0)
 #define SRQ_LIMIT (1u << 1)
 
+static int get_resize_req(const struct uverbs_cmd *c,
+			  const struct ib_uverbs_modify_srq *cmd,
+			  struct scalefabric_modify_srq_req *req)
+{
+	size_t i;
+	int err;
+
+	err = uverbs_get_uhw(c, req, sizeof(*req));
+	if (err)
+		return err;
+	if (req->comp_mask)
+		return EOPNOTSUPP;
+	for (i = 0; i < sizeof(req->reserved); i++)
+		if (req->reserved[i])
+			return EINVAL;
+	err = uverbs_check_mem(&req->ring);
+	if (err)
+		return err;
+	if (cmd->attr_mask & SRQ_LIMIT || !cmd->max_wr ||
+	    req->log_depth > SF_MAX_LOG_DEPTH ||
+	    cmd->max_wr > 1u << req->log_depth)
+		return EINVAL;
+	return 0;
+}
+
+static int resize_srq(const struct uverbs_cmd *c,
+		      const struct ib_uverbs_modify_srq *cmd)
+{
+	struct scalefabric_modify_srq_resp resp = {};
+	struct scalefabric_modify_srq_req driver;
+	struct sfnic_req req = {};
+	struct sfnic_rsp rsp;
+	int err;
+
+	err = get_resize_req(c, cmd, &driver);
+	/* Can it be written?  Later is too late. */
+	if (!err)
+		err = uverbs_copy_out(driver.response, &resp, sizeof(resp));
+	if (err)
+		return err;
+	req.modify_srq.srqn = cmd->srq_handle;
+	req.modify_srq.resize = 1;
+	req.modify_srq.log_depth = driver.log_depth;
+	err = uverbs_call(c, SFNIC_MODIFY_SRQ, &req, &rsp);
+	if (err)
+		return err;
+	resp.ring.mmap_key = rsp.srq.mem.ring;
+	resp.ring.length = whole_pages(rsp.srq.mem.ring_len);
+	return uverbs_copy_out(driver.response, &resp, sizeof(resp));
+}
+
 int uverbs_modify_srq(struct uverbs_cmd *c)
 {
 	struct ib_uverbs_modify_srq cmd;
@@ -204,7 +259,7 @@ int uverbs_modify_srq(struct uverbs_cmd *c)
 	if (cmd.attr_mask & ~(SRQ_MAX_WR | SRQ_LIMIT))
 		return EINVAL;
 	if (cmd.attr_mask & SRQ_MAX_WR)
-		return EOPNOTSUPP; /* no SRQ_RESIZE among the capabilities */
+		return resize_srq(c, &cmd);
 	req.modify_srq.srqn = cmd.srq_handle;
 	req.modify_srq.limit = cmd.srq_limit;
 	if (!cmd.attr_mask)

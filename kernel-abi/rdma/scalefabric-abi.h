@@ -258,6 +258,26 @@ struct scalefabric_create_srq_resp {
 };
 
 /*
+ * MODIFY_SRQ with a new depth.  The caller posts nothing until the answer; the
+ * device moves every descriptor in [consumer, producer) to the new ring, same
+ * index.  EINVAL: there are more of them than it holds, or the armed limit is
+ * higher.  The command has no response of its own: the answer goes to
+ * @response.  A limit is set by another command, without a driver part.
+ */
+struct scalefabric_modify_srq_req {
+	__aligned_u64 comp_mask;
+	__aligned_u64 response; /* struct scalefabric_modify_srq_resp */
+	struct scalefabric_mem ring;
+	__u8 log_depth;
+	__u8 reserved[7];
+};
+
+struct scalefabric_modify_srq_resp {
+	__aligned_u64 comp_mask;
+	struct scalefabric_region ring;
+};
+
+/*
  * Attributes and methods of the driver's own: UVERBS_ID_DRIVER_NS is where they
  * begin.  For who imports an object.
  */

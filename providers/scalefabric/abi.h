@@ -22,6 +22,8 @@ DECLARE_DRV_CMD(sf_resize_cq, IB_USER_VERBS_CMD_RESIZE_CQ,
 		scalefabric_resize_cq_req, scalefabric_resize_cq_resp);
 DECLARE_DRV_CMD(sf_create_srq, IB_USER_VERBS_CMD_CREATE_XSRQ,
 		scalefabric_create_srq_req, scalefabric_create_srq_resp);
+DECLARE_DRV_CMD(sf_modify_srq, IB_USER_VERBS_CMD_MODIFY_SRQ,
+		scalefabric_modify_srq_req, empty);
 DECLARE_DRV_CMD(sf_create_qp, IB_USER_VERBS_CMD_CREATE_QP,
 		scalefabric_create_qp_req, scalefabric_create_qp_resp);
 DECLARE_DRV_CMD(sf_create_hash_qp, IB_USER_VERBS_EX_CMD_CREATE_QP,

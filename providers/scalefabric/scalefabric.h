@@ -200,8 +200,8 @@ struct sf_rq {
 
 /*
  * Shared receive queue.  Receives complete in any order: a request goes by a
- * cookie from a list of free ones, which comes back with its CQE.  There are as
- * many cookies as slots, so who has one has a slot.
+ * cookie from a list of free ones, which comes back with its CQE.  No more of
+ * them are out than there are slots, so each has one.
  */
 struct sf_srq {
 	struct verbs_srq vsrq;
@@ -213,7 +213,10 @@ struct sf_srq {
 	struct ibv_pd *domain;
 	uint32_t max_sge;
 	uint64_t head;
-	uint32_t free; /* first free cookie, or SF_SRQ_NONE */
+	uint32_t depth; /* slots; 0: lost in a resize */
+	uint32_t used;	/* cookies that are out, */
+	uint32_t cookies; /* of so many: a smaller ring has fewer slots */
+	uint32_t free; /* first free one, or SF_SRQ_NONE */
 	uint32_t *next_free;
 	struct sf_mem next_free_mem;
 	uint64_t *wr_ids;

@@ -2,6 +2,7 @@
 /* Shared receive queues. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <util/util.h>
 
@@ -47,18 +48,36 @@ static size_t sf_srq_ring_size(const struct sf_srq *srq)
 	return (size_t)1 << (srq->log_depth + srq->log_stride);
 }
 
-static int sf_init_cookies(struct sf_srq *srq, struct ibv_pd *pd)
+/* Cookies for @n slots; those that are out stay what they are. */
+static int sf_grow_cookies(struct sf_srq *srq, struct ibv_pd *pd, uint32_t n)
 {
-	uint32_t n = 1U << srq->log_depth, i;
+	struct sf_mem wr_ids, next_free;
+	uint32_t old = srq->cookies, i;
 
-	if (sf_mem_alloc(&srq->wr_ids_mem, pd, n, sizeof(*srq->wr_ids)) ||
-	    sf_mem_alloc(&srq->next_free_mem, pd, n, sizeof(*srq->next_free)))
+	if (n <= old)
+		return 0;
+	if (sf_mem_alloc(&wr_ids, pd, n, sizeof(*srq->wr_ids)))
 		return ENOMEM;
-	srq->wr_ids = srq->wr_ids_mem.addr;
-	srq->next_free = srq->next_free_mem.addr;
-	for (i = 0; i < n; i++)
+	if (sf_mem_alloc(&next_free, pd, n, sizeof(*srq->next_free))) {
+		sf_mem_free(&wr_ids);
+		return ENOMEM;
+	}
+	if (old) {
+		memcpy(wr_ids.addr, srq->wr_ids, old * sizeof(*srq->wr_ids));
+		memcpy(next_free.addr, srq->next_free,
+		       old * sizeof(*srq->next_free));
+	}
+	sf_mem_free(&srq->wr_ids_mem);
+	sf_mem_free(&srq->next_free_mem);
+	srq->wr_ids_mem = wr_ids;
+	srq->wr_ids = wr_ids.addr;
+	srq->next_free_mem = next_free;
+	srq->next_free = next_free.addr;
+	for (i = old; i < n; i++)
 		srq->next_free[i] = i + 1;
-	srq->next_free[n - 1] = SF_SRQ_NONE;
+	srq->next_free[n - 1] = srq->free;
+	srq->free = old;
+	srq->cookies = n;
 	return 0;
 }
 
@@ -81,7 +100,9 @@ static struct sf_srq *sf_new_srq(const struct sf_context *ctx,
 	srq->log_stride = sf_recv_log_stride(attr->max_sge);
 	srq->max_sge = sf_recv_max_sge(srq->log_stride);
 	srq->needs_notify = ctx->srq_notify;
-	if (sf_init_cookies(srq, pd)) {
+	srq->depth = 1U << srq->log_depth;
+	srq->free = SF_SRQ_NONE;
+	if (sf_grow_cookies(srq, pd, srq->depth)) {
 		sf_free_srq(srq);
 		return NULL;
 	}
@@ -202,11 +223,85 @@ struct ibv_srq *sf_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
  * Modify, query, destroy
  */
 
-int sf_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int attr_mask)
+/*
+ * The device has moved the posted descriptors when the command returns.  If the
+ * new ring cannot be mapped nothing can be posted any more.
+ */
+static int sf_cmd_resize_srq(struct sf_context *ctx, struct sf_srq *srq,
+			     uint8_t log_depth)
 {
-	struct ibv_modify_srq cmd = {};
+	struct ibv_srq_attr attr = {.max_wr = 1U << log_depth};
+	struct scalefabric_modify_srq_resp resp = {};
+	struct sf_modify_srq cmd = {};
+	struct sf_view new_view = {};
+	int err;
 
-	return ibv_cmd_modify_srq(srq, attr, attr_mask, &cmd, sizeof(cmd));
+	cmd.drv_payload.response = (uintptr_t)&resp;
+	cmd.drv_payload.ring.fd = -1;
+	cmd.drv_payload.log_depth = log_depth;
+	err = ibv_cmd_modify_srq(&srq->vsrq.srq, &attr, IBV_SRQ_MAX_WR,
+				 &cmd.ibv_cmd, sizeof(cmd));
+	if (err)
+		return err;
+
+	srq->log_depth = log_depth;
+	err = sf_map_region(ctx, &resp.ring, sf_srq_ring_size(srq), &new_view);
+	srq->depth = err ? 0 : 1U << log_depth;
+	if (err) {
+		verbs_err(&ctx->vctx, "resized SRQ %u cannot be mapped\n",
+			  srq->vsrq.srq.handle);
+		return err;
+	}
+	sf_unmap_region(ctx, &srq->ring_view);
+	srq->ring_view = new_view;
+	srq->ring = new_view.addr;
+	return 0;
+}
+
+static int sf_resize_srq(struct sf_context *ctx, struct sf_srq *srq,
+			 uint32_t max_wr)
+{
+	uint8_t log_depth = sf_log2_up(max_wr);
+	int err = 0;
+
+	/* Nobody may post until the rings are swapped. */
+	sf_lock(&srq->lock);
+	if (log_depth != srq->log_depth) {
+		err = sf_grow_cookies(srq, srq->domain, 1U << log_depth);
+		if (!err)
+			err = sf_cmd_resize_srq(ctx, srq, log_depth);
+	}
+	sf_unlock(&srq->lock);
+	return err;
+}
+
+static int sf_check_resize(const struct sf_context *ctx,
+			   const struct ibv_srq_attr *attr, int attr_mask)
+{
+	if (!attr->max_wr || attr->max_wr > 1U << ctx->max_log_depth)
+		return EINVAL;
+	if (attr_mask & IBV_SRQ_LIMIT && attr->srq_limit > attr->max_wr)
+		return EINVAL;
+	return attr_mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT) ? EINVAL : 0;
+}
+
+int sf_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr,
+		  int attr_mask)
+{
+	struct sf_context *ctx = to_sf_context(ibsrq->context);
+	struct ibv_modify_srq cmd = {};
+	int err;
+
+	if (attr_mask & IBV_SRQ_MAX_WR) {
+		err = sf_check_resize(ctx, attr, attr_mask);
+		if (!err)
+			err = sf_resize_srq(ctx, to_sf_srq(ibsrq),
+					    attr->max_wr);
+		attr_mask &= ~IBV_SRQ_MAX_WR;
+		if (err || !attr_mask)
+			return err;
+	}
+	return ibv_cmd_modify_srq(ibsrq, attr, attr_mask, &cmd, sizeof(cmd));
 }
 
 int sf_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
@@ -259,9 +354,10 @@ static int sf_build_srq_recv(struct sf_srq *srq, uint64_t index,
 
 	if (unlikely(wr->num_sge < 0 || (uint32_t)wr->num_sge > srq->max_sge))
 		return EINVAL;
-	if (unlikely(cookie == SF_SRQ_NONE))
+	if (unlikely(srq->used >= srq->depth))
 		return ENOMEM;
 
+	srq->used++;
 	srq->free = srq->next_free[cookie];
 	srq->wr_ids[cookie] = wr->wr_id;
 	sf_put_desc(srq->ring + (slot << srq->log_stride), cookie, wr);
@@ -299,13 +395,16 @@ int sf_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 
 bool sf_srq_retire(struct sf_srq *srq, uint32_t cookie, uint64_t *wr_id)
 {
-	if (unlikely(cookie >= 1U << srq->log_depth))
-		return false;
+	bool ok;
 
 	sf_lock(&srq->lock);
-	*wr_id = srq->wr_ids[cookie];
-	srq->next_free[cookie] = srq->free;
-	srq->free = cookie;
+	ok = likely(cookie < srq->cookies);
+	if (ok) {
+		*wr_id = srq->wr_ids[cookie];
+		srq->next_free[cookie] = srq->free;
+		srq->free = cookie;
+		srq->used--;
+	}
 	sf_unlock(&srq->lock);
-	return true;
+	return ok;
 }

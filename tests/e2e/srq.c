@@ -120,6 +120,7 @@ static void client(struct mailbox *box, int number)
 static void serve(struct end *e, struct mailbox *box, struct ibv_srq *srq,
 		  struct ibv_cq *cq, struct ibv_qp **qp, struct ibv_mr *mr)
 {
+	struct ibv_srq_attr attr = {.max_wr = DEPTH};
 	uint32_t seen[ALL] = {0};
 	struct ibv_wc wc;
 	uint64_t value;
@@ -140,6 +141,11 @@ static void serve(struct end *e, struct mailbox *box, struct ibv_srq *srq,
 		CHECK(wc.qp_num == qp[value >> 32]->qp_num);
 		CHECK((uint32_t)value == seen[value >> 32]++);
 		CHECK(!post(srq, mr, wc.wr_id));
+		if (i % 100)
+			continue;
+		/* At times with a receive in use, at times with none. */
+		attr.max_wr = i / 100 % 2 ? 4 : DEPTH << i / 100 % 4;
+		CHECK(!ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR));
 	}
 }
 
@@ -232,8 +238,6 @@ static void limit_event(void)
 	CHECK(attr.srq_limit == 3 && attr.max_wr == 8 && attr.max_sge >= 1);
 	attr.srq_limit = 9;
 	CHECK(ibv_modify_srq(g.srq, &attr, IBV_SRQ_LIMIT) == EINVAL);
-	attr.max_wr = 16;
-	CHECK(ibv_modify_srq(g.srq, &attr, IBV_SRQ_MAX_WR) == EOPNOTSUPP);
 	for (i = 0; i < 2; i++) {
 		send(g.a, 1);
 		wait_wc(g.acq, &wc);
@@ -247,6 +251,52 @@ static void limit_event(void)
 	/* One that nobody has read does not hold up the end. */
 	attr.srq_limit = 8;
 	CHECK(!ibv_modify_srq(g.srq, &attr, IBV_SRQ_LIMIT));
+	rig_close(&g);
+}
+
+static void another_depth(void)
+{
+	struct ibv_srq_attr attr = {.max_wr = 17};
+	struct ibv_wc wc;
+	struct rig g;
+	int i;
+
+	rig_open(&g);
+	for (i = 0; i < 8; i++)
+		CHECK(!post(g.srq, g.mr, i));
+	CHECK(post(g.srq, g.mr, 8) == ENOMEM);
+	CHECK(!ibv_modify_srq(g.srq, &attr, IBV_SRQ_MAX_WR));
+	CHECK(!ibv_query_srq(g.srq, &attr));
+	CHECK(attr.max_wr == 32);
+	for (; i < 32; i++)
+		CHECK(!post(g.srq, g.mr, i));
+	CHECK(post(g.srq, g.mr, 32) == ENOMEM);
+	/* More are posted than it would hold. */
+	attr.max_wr = 16;
+	CHECK(ibv_modify_srq(g.srq, &attr, IBV_SRQ_MAX_WR) == EINVAL);
+	for (i = 0; i < 28; i++) {
+		send(g.a, i);
+		wait_wc(g.acq, &wc);
+		wait_wc(g.bcq, &wc);
+		CHECK((int)wc.wr_id == i);
+	}
+	attr.max_wr = 4;
+	attr.srq_limit = 5;
+	CHECK(ibv_modify_srq(g.srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT) ==
+	      EINVAL);
+	attr.srq_limit = 1;
+	CHECK(!ibv_modify_srq(g.srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT));
+	CHECK(!ibv_query_srq(g.srq, &attr));
+	CHECK(attr.max_wr == 4 && attr.srq_limit == 1);
+	CHECK(post(g.srq, g.mr, 32) == ENOMEM);
+	for (; i < 32; i++) {
+		send(g.a, i);
+		wait_wc(g.acq, &wc);
+		wait_wc(g.bcq, &wc);
+		CHECK((int)wc.wr_id == i);
+	}
+	attr.max_wr = 0;
+	CHECK(ibv_modify_srq(g.srq, &attr, IBV_SRQ_MAX_WR) == EINVAL);
 	rig_close(&g);
 }
 
@@ -298,6 +348,7 @@ int main(void)
 {
 	many_senders_one_queue();
 	limit_event();
+	another_depth();
 	last_wqe_event();
 	receives_come_back();
 	printf("%d cases, all right\n", cases);

@@ -39,6 +39,7 @@ static struct {
 	int fail;		/* errno of the next command */
 	int destroyed_qps;
 	int destroyed_srqs;
+	uint64_t srq_head;
 	uint32_t clock;
 	int destroyed_cqs;
 	int created_qps;
@@ -373,12 +374,28 @@ int ibv_cmd_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr,
 		       int attr_mask, struct ibv_modify_srq *cmd,
 		       size_t cmd_size)
 {
-	(void)srq;
-	(void)attr;
-	(void)attr_mask;
-	(void)cmd;
-	(void)cmd_size;
-	return take_failure();
+	struct scalefabric_modify_srq_req *req =
+		&((struct sf_modify_srq *)cmd)->drv_payload;
+	struct scalefabric_modify_srq_resp *r;
+	struct sf_srq *s = to_sf_srq(srq);
+	uint64_t i, from, to;
+	int err = take_failure();
+
+	if (err || !(attr_mask & IBV_SRQ_MAX_WR))
+		return err;
+	/* As the contract has it; here nothing has been taken. */
+	assert_int_equal(cmd_size, sizeof(struct sf_modify_srq));
+	assert_int_equal(attr_mask, IBV_SRQ_MAX_WR);
+	assert_int_equal(attr->max_wr, 1 << req->log_depth);
+	r = (void *)(uintptr_t)req->response;
+	r->ring = region((size_t)1 << (req->log_depth + s->log_stride));
+	for (i = kernel.srq_head; i != *s->doorbell; i++) {
+		from = i & ((1ULL << s->log_depth) - 1);
+		to = i & ((1ULL << req->log_depth) - 1);
+		memcpy(kernel.arena + r->ring.offset + (to << s->log_stride),
+		       s->ring + (from << s->log_stride), 1 << s->log_stride);
+	}
+	return 0;
 }
 
 int ibv_cmd_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr,
@@ -1751,6 +1768,50 @@ static void shared_receives_complete_in_any_order(void **state)
 	f->qp = own;
 }
 
+static void a_shared_queue_changes_its_depth(void **state)
+{
+	struct fixture *f = *state;
+	struct ibv_srq_attr to = {.max_wr = 9};
+	struct ibv_srq *srq = new_srq(f);
+	struct sf_srq *s = to_sf_srq(srq);
+	uint64_t wr_id;
+	uint32_t i;
+
+	kernel.srq_head = 0;
+	for (i = 0; i < 4; i++)
+		assert_int_equal(post_srq_one(srq, 100 + i), 0);
+	kernel.fail = ENOMEM;
+	assert_int_equal(ibv_modify_srq(srq, &to, IBV_SRQ_MAX_WR), ENOMEM);
+	assert_int_equal(post_srq_one(srq, 104), ENOMEM);
+	assert_int_equal(ibv_modify_srq(srq, &to, IBV_SRQ_MAX_WR), 0);
+	for (; i < 16; i++)
+		assert_int_equal(post_srq_one(srq, 100 + i), 0);
+	assert_int_equal(post_srq_one(srq, 116), ENOMEM);
+	/* Each has a cookie of its own, and keeps it. */
+	for (i = 0; i < 14; i++) {
+		assert_true(sf_srq_retire(s, srq_desc(srq, i)->cookie, &wr_id));
+		assert_int_equal(wr_id, 100 + i);
+	}
+	kernel.srq_head = 14;
+	to.max_wr = 2;
+	assert_int_equal(ibv_modify_srq(srq, &to, IBV_SRQ_MAX_WR), 0);
+	assert_int_equal(post_srq_one(srq, 116), ENOMEM);
+	for (; i < 16; i++) {
+		assert_true(sf_srq_retire(s, srq_desc(srq, i & 1)->cookie,
+					  &wr_id));
+		assert_int_equal(wr_id, 100 + i);
+	}
+	assert_int_equal(post_srq_one(srq, 116), 0);
+	assert_int_equal(post_srq_one(srq, 117), 0);
+	assert_int_equal(post_srq_one(srq, 118), ENOMEM);
+	assert_false(sf_srq_retire(s, 16, &wr_id));
+	to.max_wr = 0;
+	assert_int_equal(ibv_modify_srq(srq, &to, IBV_SRQ_MAX_WR), EINVAL);
+	to.max_wr = UINT32_MAX;
+	assert_int_equal(ibv_modify_srq(srq, &to, IBV_SRQ_MAX_WR), EINVAL);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+}
+
 static void datagrams_carry_their_address(void **state)
 {
 	struct fixture *f = *state;
@@ -2315,6 +2376,7 @@ int main(void)
 		CASE(a_failed_create_leaves_nothing_behind),
 		CASE(a_refused_destroy_keeps_the_qp_alive),
 		CASE(shared_receives_complete_in_any_order),
+		CASE(a_shared_queue_changes_its_depth),
 		CASE(parent_domains_bring_an_allocator),
 		CASE(a_thread_domain_needs_no_locks),
 		CASE(bad_domains_are_refused),

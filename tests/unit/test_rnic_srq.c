@@ -173,6 +173,76 @@ static void a_limit_that_is_due_raises_its_event_when_armed(void **state)
 			 EINVAL);
 }
 
+static void resize(struct rig *g, uint32_t log_depth)
+{
+	assert_int_equal(rnic_srq_resize(g->fx.r, 2, g->srq.srqn, log_depth,
+					 &g->srq.mem),
+			 0);
+	g->srq.attr.log_depth = log_depth;
+}
+
+static void what_is_posted_moves_to_the_new_ring(void **state)
+{
+	struct rig *g = *state;
+	struct rnic_srq_mem mem;
+	uint32_t i;
+
+	/* Neither ring begins where its slots do. */
+	for (i = 0; i < 5; i++) {
+		recv_one(g, 100 + i);
+		send(&g->a1, 'x');
+		expect_ok(&g->b1.rcq, SF_CQE_RECV, 100 + i);
+	}
+	for (i = 0; i < DEPTH; i++)
+		recv_one(g, i);
+	assert_int_equal(rnic_srq_resize(g->fx.r, 2, g->srq.srqn, 2, &mem),
+			 EINVAL);
+	resize(g, 4);
+	for (; i < 2 * DEPTH; i++)
+		recv_one(g, i);
+	for (i = 0; i < 2 * DEPTH - 2; i++) {
+		send(i % 2 ? &g->a2 : &g->a1, 'x');
+		expect_ok(i % 2 ? &g->b2.rcq : &g->b1.rcq, SF_CQE_RECV, i);
+	}
+	resize(g, 1);
+	for (; i < 2 * DEPTH; i++) {
+		send(&g->a1, 'x');
+		expect_ok(&g->b1.rcq, SF_CQE_RECV, i);
+	}
+	send(&g->a1, 'y');
+	recv_one(g, 77);
+	expect_ok(&g->b1.rcq, SF_CQE_RECV, 77);
+	expect_no_event(&g->fx);
+}
+
+static void a_resize_that_cannot_be_changes_nothing(void **state)
+{
+	struct rig *g = *state;
+	struct rnic_srq_attr attr;
+	struct rnic_srq_mem mem;
+
+	assert_int_equal(rnic_srq_resize(g->fx.r, 1, g->srq.srqn, 4, &mem),
+			 EINVAL);
+	assert_int_equal(rnic_srq_resize(g->fx.r, 2, g->srq.srqn,
+					 SF_MAX_LOG_DEPTH + 1, &mem),
+			 EINVAL);
+	recv_one(g, 1);
+	recv_one(g, 2);
+	recv_one(g, 3);
+	assert_int_equal(rnic_srq_set_limit(g->fx.r, 2, g->srq.srqn, 3), 0);
+	assert_int_equal(rnic_srq_resize(g->fx.r, 2, g->srq.srqn, 1, &mem),
+			 EINVAL);
+	fx_lock_busy(&fx_srq_state(&g->srq)->lock, 1);
+	assert_int_equal(rnic_srq_resize(g->fx.r, 2, g->srq.srqn, 4, &mem),
+			 EBUSY);
+	assert_int_equal(rnic_srq_query(g->fx.r, 2, g->srq.srqn, &attr), 0);
+	assert_int_equal(attr.log_depth, 3);
+	send(&g->a1, 'x');
+	expect_ok(&g->b1.rcq, SF_CQE_RECV, 1);
+	expect_event(&g->fx, RNIC_EVENT_SRQ_LIMIT_REACHED, 2,
+		     SRQ_HANDLE(&g->srq));
+}
+
 static void a_qp_in_error_says_that_it_takes_no_more(void **state)
 {
 	struct rig *g = *state;
@@ -380,6 +450,8 @@ int main(void)
 		T(buffers_are_those_of_the_queues_domain),
 		T(the_limit_event_comes_once_when_fewer_are_left),
 		T(a_limit_that_is_due_raises_its_event_when_armed),
+		T(what_is_posted_moves_to_the_new_ring),
+		T(a_resize_that_cannot_be_changes_nothing),
 		T(a_qp_in_error_says_that_it_takes_no_more),
 		T(the_receive_in_hand_is_flushed),
 		T(garbage_in_the_ring_is_an_error_of_the_queue),

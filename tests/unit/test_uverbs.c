@@ -1459,10 +1459,6 @@ TEST(srq_is_armed_and_asked)
 	assert_int_equal(fake.req.op, SFNIC_MODIFY_SRQ);
 	assert_int_equal(fake.req.modify_srq.srqn, FAKE_SRQN);
 	assert_int_equal(fake.req.modify_srq.limit, 9);
-	modify.attr_mask = 1; /* resize */
-	assert_int_equal(invoke(IB_USER_VERBS_CMD_MODIFY_SRQ, &modify,
-				sizeof(modify), NULL, 0, NULL, 0, NULL, 0),
-			 EOPNOTSUPP);
 	modify.attr_mask = 4;
 	assert_int_equal(invoke(IB_USER_VERBS_CMD_MODIFY_SRQ, &modify,
 				sizeof(modify), NULL, 0, NULL, 0, NULL, 0),
@@ -1472,6 +1468,53 @@ TEST(srq_is_armed_and_asked)
 	assert_int_equal(resp.max_wr, 128);
 	assert_int_equal(resp.max_sge, 3);
 	assert_int_equal(resp.srq_limit, 5);
+}
+
+TEST(srq_is_resized)
+{
+	struct scalefabric_modify_srq_resp resp = {};
+	struct scalefabric_modify_srq_req driver = {
+		.response = (uintptr_t)&resp, .ring.fd = -1, .log_depth = 7};
+	struct ib_uverbs_modify_srq modify = {FAKE_SRQN, 1, 100, 0};
+
+#define RESIZE()                                                         \
+	invoke(IB_USER_VERBS_CMD_MODIFY_SRQ, &modify, sizeof(modify),    \
+	       NULL, 0, &driver, sizeof(driver), NULL, 0)
+
+	fake_expect_srq();
+	assert_int_equal(RESIZE(), 0);
+	assert_int_equal(fake.req.op, SFNIC_MODIFY_SRQ);
+	assert_int_equal(fake.req.modify_srq.srqn, FAKE_SRQN);
+	assert_true(fake.req.modify_srq.resize);
+	assert_int_equal(fake.req.modify_srq.log_depth, 7);
+	assert_int_equal(resp.ring.mmap_key, fake.rsp.srq.mem.ring);
+	assert_true(resp.ring.length >= fake.rsp.srq.mem.ring_len);
+
+	fake.calls = 0;
+	modify.max_wr = 129;
+	assert_int_equal(RESIZE(), EINVAL);
+	modify.max_wr = 0;
+	assert_int_equal(RESIZE(), EINVAL);
+	modify.max_wr = 100;
+	modify.attr_mask = 3; /* and a limit */
+	assert_int_equal(RESIZE(), EINVAL);
+	modify.attr_mask = 1;
+	driver.response = 8; /* nobody's */
+	assert_int_equal(RESIZE(), EFAULT);
+	driver.response = (uintptr_t)&resp;
+	driver.comp_mask = 1;
+	assert_int_equal(RESIZE(), EOPNOTSUPP);
+	driver.comp_mask = 0;
+	driver.reserved[6] = 1;
+	assert_int_equal(RESIZE(), EINVAL);
+	driver.reserved[6] = 0;
+	driver.log_depth = SF_MAX_LOG_DEPTH + 1;
+	assert_int_equal(RESIZE(), EINVAL);
+	assert_int_equal(invoke(IB_USER_VERBS_CMD_MODIFY_SRQ, &modify,
+				sizeof(modify), NULL, 0, NULL, 0, NULL, 0),
+			 EINVAL);
+	assert_int_equal(fake.calls, 0);
+#undef RESIZE
 }
 
 TEST(xrc_srq_is_made_of_domain_and_cq)
@@ -2137,6 +2180,7 @@ int main(void)
 		T(srq_is_created_and_destroyed),
 		T(srq_that_cannot_be_is_refused),
 		T(srq_is_armed_and_asked),
+		T(srq_is_resized),
 		T(xrc_srq_is_made_of_domain_and_cq),
 		T(xrc_domain_is_opened_by_its_file),
 		T(xrc_sender_has_no_receive_queue),

@@ -185,6 +185,31 @@ static bool choose_srq(struct request *q)
 	return true;
 }
 
+/*
+ * A card receives while its host computes; here, sender and receiver may share
+ * a CPU.  What is lost only because the receiver's turn has not come is not
+ * lost: a QP that has received since gets that long to post the next receive.
+ */
+#define PATIENCE 50000000ull /* ns */
+
+static __attribute__((noinline)) enum rnic_take wait_for_turn(struct request *q)
+{
+	const struct rnic *r = q->call->r;
+	struct rnic_responder *resp = &q->qp->resp;
+	enum rnic_take res = RNIC_TAKE_EMPTY;
+	uint64_t end;
+
+	if (!resp->patient || !r->ops->yield || r->bounded)
+		return res;
+	resp->patient = 0;
+	end = r->ops->now(r->host) + PATIENCE;
+	while (res == RNIC_TAKE_EMPTY && r->ops->now(r->host) < end) {
+		r->ops->yield(r->host);
+		res = take_rqe(q->call, q->qp);
+	}
+	return res;
+}
+
 /* The receive that this message goes to; false: answered, if at all. */
 static bool need_rqe(struct request *q)
 {
@@ -196,14 +221,20 @@ static bool need_rqe(struct request *q)
 	if (have_rqe(resp))
 		return true;
 	res = take_rqe(q->call, q->qp);
-	if (unlikely(res == RNIC_TAKE_EMPTY && rnic_reliable(q->qp))) {
-		wait_rqe(q->call->r, q->qp);
-		res = take_rqe(q->call, q->qp);
-		if (res == RNIC_TAKEN)
-			store_relaxed(&resp->rnr_waiter, 0);
+	if (unlikely(res == RNIC_TAKE_EMPTY)) {
+		if (rnic_reliable(q->qp)) {
+			wait_rqe(q->call->r, q->qp);
+			res = take_rqe(q->call, q->qp);
+			if (res == RNIC_TAKEN)
+				store_relaxed(&resp->rnr_waiter, 0);
+		} else {
+			res = wait_for_turn(q);
+		}
 	}
-	if (likely(res == RNIC_TAKEN))
+	if (likely(res == RNIC_TAKEN)) {
+		resp->patient = 1;
 		return true;
+	}
 	if (res == RNIC_TAKE_BUSY)
 		return false; /* no answer: the requester comes again */
 	if (res == RNIC_TAKE_GARBAGE) {
@@ -550,8 +581,10 @@ static void datagram_cqe(const struct request *q, bool grh, struct sf_cqe *cqe)
 
 	cqe->src_qpn = pkt->src_qpn;
 	cqe->byte_len = RNIC_GRH + pkt->len;
-	cqe->sl = av->sl;
-	if (port->link_layer == RNIC_INFINIBAND) {
+	if (port->link_layer == RNIC_ETHERNET) {
+		cqe->sl = is_ipv4(av->dgid) ? SF_CQE_SL_IPV4 : SF_CQE_SL_IPV6;
+	} else {
+		cqe->sl = av->sl;
 		cqe->slid = port->lid | av->src_path_bits;
 		cqe->path_bits = av->dlid & ((1u << port->lmc) - 1);
 	}

@@ -267,6 +267,9 @@ struct rnic_host_ops {
 	/* rnic_tick() wants to be called at @deadline. */
 	void (*timer)(void *host, uint64_t deadline);
 
+	/* Lets others run; NULL where nobody is to be waited for. */
+	void (*yield)(void *host);
+
 	/*
 	 * Makes the arena accessible up to @end; returns up to where it is
 	 * now.  NULL: all of it always is.

@@ -346,6 +346,7 @@ struct rnic_responder {
 	uint64_t rq_head; /* next descriptor to be taken */
 	uint64_t rq_done; /* those below have their CQEs; the other is `rqe` */
 	uint32_t rnr_waiter; /* the peer waits for a receive, atomic */
+	uint32_t patient; /* unreliable: who sends waits for one, once */
 	uint32_t atomics; /* next of atomic[] */
 	struct rnic_atomic_slot atomic[RNIC_MAX_RD_ATOMIC];
 

@@ -380,6 +380,12 @@ enum rnic_copy_result sfnic_copy(void *host, const struct rnic_ref *dst,
 	return copy_through(dst_fd, dst->va, src_fd, src->va, len);
 }
 
+static void host_yield(void *host)
+{
+	(void)host;
+	sched_yield();
+}
+
 const struct rnic_host_ops sfnic_host_ops = {
 	.now = host_now,
 	.lock_init = host_lock_init,
@@ -390,5 +396,6 @@ const struct rnic_host_ops sfnic_host_ops = {
 	.event = host_event,
 	.event_soon = host_event_soon,
 	.timer = host_timer,
+	.yield = host_yield,
 	.reach = host_reach,
 };

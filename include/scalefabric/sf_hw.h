@@ -314,6 +314,12 @@ enum sf_cqe_flags {
 
 #define SF_CQE_INLINE_MAX 16
 
+/* The network header of a datagram, IBTA annex A17, 17.4.5.1. */
+enum {
+	SF_CQE_SL_IPV6 = 1,
+	SF_CQE_SL_IPV4 = 2,
+};
+
 /* Word: opcode 7:0, status 15:8, flags 31:16, syndrome 55:32, lap 63:56. */
 #define SF_CQE_STATUS_SHIFT 8
 #define SF_CQE_FLAGS_SHIFT 16
@@ -330,7 +336,7 @@ struct sf_cqe {
 	sf_u32 src_qpn;
 	sf_u16 slid;
 	sf_u16 pkey_index;
-	sf_u8 sl;
+	sf_u8 sl; /* datagrams on Ethernet: SF_CQE_SL_* */
 	sf_u8 path_bits;
 	sf_u16 srqn; /* receives of XRC */
 	sf_u64 word; /* stored last */

@@ -150,6 +150,7 @@ static void roce_over_ipv4_has_its_header_in_the_last_20_bytes(void **state)
 	cqe = expect_ok(&g.b.rcq, SF_CQE_RECV, 7);
 	assert_true(sf_cqe_flags(cqe.word) & SF_CQE_GRH);
 	assert_int_equal(cqe.slid, 0);
+	assert_int_equal(cqe.sl, SF_CQE_SL_IPV4);
 	assert_int_equal(g.bm.ptr[0], 0);
 	assert_int_equal(ip[0], 0x45);
 	assert_int_equal(ip[8], 9);
@@ -191,6 +192,44 @@ static void what_cannot_be_delivered_is_dropped(void **state)
 	expect_ok(&g.a.scq, SF_OP_SEND, i);
 	expect_ok(&g.b.rcq, SF_CQE_RECV, 7);
 	expect_no_event(&g.fx);
+}
+
+/* The receiver's turn comes after some yields, or never. */
+static int yields, post_at;
+
+static void op_yield(void *host)
+{
+	(void)host;
+	g.fx.now += 1000000;
+	if (++yields == post_at)
+		fx_recv_mr(&g.b, 8, &g.bm, 0, 256);
+}
+
+static void a_receiver_gets_its_turn(void **state)
+{
+	struct fx_wr wr = datagram(8);
+	uint64_t i;
+
+	(void)state;
+	g.fx.ops.yield = op_yield;
+	yields = post_at = 0;
+	/* It has never received: nobody waits for it. */
+	i = fx_send(&g.a, &wr);
+	expect_ok(&g.a.scq, SF_OP_SEND, i);
+	assert_int_equal(yields, 0);
+	fx_recv_mr(&g.b, 7, &g.bm, 0, 256);
+	fx_send(&g.a, &wr);
+	expect_ok(&g.b.rcq, SF_CQE_RECV, 7);
+	post_at = 5;
+	fx_send(&g.a, &wr);
+	expect_ok(&g.b.rcq, SF_CQE_RECV, 8);
+	assert_int_equal(yields, 5);
+	/* It does not post any more: 50 ms, then everything is dropped. */
+	fx_send(&g.a, &wr);
+	assert_int_equal(yields, 55);
+	fx_send(&g.a, &wr);
+	assert_int_equal(yields, 55);
+	expect_no_cqe(&g.b.rcq);
 }
 
 static void a_privileged_qkey_stands_for_the_qps_own(void **state)
@@ -625,6 +664,7 @@ int main(void)
 		UD(a_global_path_has_a_grh),
 		ROCE(roce_over_ipv4_has_its_header_in_the_last_20_bytes),
 		UD(what_cannot_be_delivered_is_dropped),
+		UD(a_receiver_gets_its_turn),
 		UD(a_privileged_qkey_stands_for_the_qps_own),
 		UD(a_datagram_that_is_longer_than_its_receive_is_an_error),
 		UD(bad_requests_stop_the_send_queue_only),

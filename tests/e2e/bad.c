@@ -613,7 +613,7 @@ static void bad_calls(struct side *s)
 	CHECK(!ibv_create_qp(s->pd, &init));
 	expect("bad call", "errno of a queue too deep", errno, EINVAL);
 	init.cap.max_send_wr = 1;
-	init.qp_type = IBV_QPT_RAW_PACKET;
+	init.qp_type = IBV_QPT_DRIVER;
 	errno = 0;
 	CHECK(!ibv_create_qp(s->pd, &init));
 	expect("bad call", "errno of an unknown type", errno, EOPNOTSUPP);

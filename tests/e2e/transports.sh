@@ -8,8 +8,7 @@ set -euo pipefail
 layer=${1:-infiniband}
 fabric=(--link-layer "$layer")
 gid=()
-xgid=()
-[ "$layer" = infiniband ] || gid=(-g 0) xgid=(-x 0)
+[ "$layer" = infiniband ] || gid=(-g 0)
 
 verbs_pingpong()
 {
@@ -53,39 +52,18 @@ many_clients()
 verbs_pingpong ibv_srq_pingpong -c
 verbs_pingpong ibv_srq_pingpong -e -c -q 4
 verbs_pingpong ibv_srq_pingpong -r 60 -q 1 -n 5000
-perf ib_send_bw "${xgid[@]}" --use-srq
-perf ib_send_bw "${xgid[@]}" --use-srq -q 8 -e
-perf ib_send_lat "${xgid[@]}" --use-srq
 
 verbs_pingpong ibv_ud_pingpong -c
 verbs_pingpong ibv_ud_pingpong -e -c -s 1024 -n 5000
-perf ib_send_lat "${xgid[@]}" -c UD
-perf ib_send_lat "${xgid[@]}" -c UD -e -s 64
-perf ib_send_bw "${xgid[@]}" -c UD
-perf ib_send_bw "${xgid[@]}" -c UD -a -n 100
-perf ib_send_bw "${xgid[@]}" -c UD -I 64 -s 32
 
 verbs_pingpong ibv_uc_pingpong -c
 verbs_pingpong ibv_uc_pingpong -e -c -s 65536
-perf ib_send_lat "${xgid[@]}" -c UC
-perf ib_send_bw "${xgid[@]}" -c UC -q 4
-perf ib_write_lat "${xgid[@]}" -c UC
-perf ib_write_bw "${xgid[@]}" -c UC -a -n 50
-perf ib_send_bw "${xgid[@]}" -c UC --use-srq
 
 xsrq_pingpong -n 500
 xsrq_pingpong -e -s 1000 -n 500
 xsrq_pingpong -m 256 -s 65536 -l 3 -n 100
 xsrq_pingpong -i 1 -d sfab0
 many_clients 3
-perf ib_send_lat "${xgid[@]}" -c XRC
-perf ib_send_bw "${xgid[@]}" -c XRC -q 4
-perf ib_send_bw "${xgid[@]}" -c XRC -b -n 500
-perf ib_send_bw "${xgid[@]}" -c XRC -e -a -n 50
-perf ib_write_bw "${xgid[@]}" -c XRC
-perf ib_write_lat "${xgid[@]}" -c XRC
-perf ib_read_bw "${xgid[@]}" -c XRC
-perf ib_atomic_bw "${xgid[@]}" -c XRC
 
 check_nothing_left
 summary

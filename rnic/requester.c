@@ -883,6 +883,33 @@ static void sent(struct rnic_requester *req, const struct rnic_packet *pkt,
 	req->counters.xmit_packets += pkt->payload ? pkt->npkts : 1;
 }
 
+/*
+ * Unreliable: nobody tells what comes twice, so nothing is sent twice.  False:
+ * one who died had begun with WQE cur.
+ */
+static bool begin(struct rnic_requester *req)
+{
+	if (req->cur_off || req->cur_member)
+		return true;
+	if (req->begun == req->cur)
+		return false;
+	store_release(&req->begun, req->cur);
+	return true;
+}
+
+/* Sent, as far as it was: what did not arrive is lost. */
+static bool send_rest(struct rnic_call *call, struct rnic_qp *qp,
+		      struct wqe *w, bool first)
+{
+	struct rnic_requester *req = &qp->req;
+
+	req->next_psn = rnic_psn_add(req->next_psn, w->packets);
+	if (rnic_psn_diff(req->next_psn, req->sent_psn) > 0)
+		req->sent_psn = req->next_psn;
+	req->cur++;
+	return treat_acked(call, qp, rnic_psn_add(req->next_psn, -1), w, first);
+}
+
 /* Sent is done, unless our own memory failed. */
 static bool send_unreliable(struct rnic_call *call, struct rnic_qp *qp,
 			    struct wqe *w, const struct rnic_packet *pkt)
@@ -890,6 +917,8 @@ static bool send_unreliable(struct rnic_call *call, struct rnic_qp *qp,
 	bool first = una(&qp->req)->index == qp->req.cur;
 	struct rnic_packet answer;
 
+	if (unlikely(!begin(&qp->req)))
+		return send_rest(call, qp, w, first);
 	switch (call->r->links[qp->link]->send(call, qp, pkt, &answer)) {
 	case RNIC_LINK_PART:
 		qp->req.cur_member = answer.member;
@@ -955,9 +984,9 @@ static uint32_t change_window(struct rnic_call *call, struct rnic_qp *qp,
 	};
 
 	if (w->opcode == SF_OP_LOCAL_INV)
-		return rnic_mw_invalidate(call, qp, w->imm, &qp->req.binding,
+		return rnic_mw_invalidate(call, qp, w->imm, &qp->req.begun,
 					  qp->req.cur);
-	return rnic_mw_bind(call, qp, &what, &qp->req.binding, qp->req.cur);
+	return rnic_mw_bind(call, qp, &what, &qp->req.begun, qp->req.cur);
 }
 
 /* A WQE without packets waits for all before it, then completes. */
@@ -1191,7 +1220,7 @@ void rnic_requester_reset(struct rnic *r, struct rnic_qp *qp, uint64_t start)
 	req->deadline = 0;
 	req->intent.set = 0;
 	req->counted.state = RNIC_ATOMIC_NONE;
-	req->binding = 0;
+	req->begun = 0;
 	req->fail_status = 0;
 	req->failed = 0;
 	una_move(req, start, 0);

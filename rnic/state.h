@@ -304,8 +304,11 @@ struct rnic_requester {
 	uint32_t best_psn; /* highest acked_psn that there was */
 	uint32_t reads; /* READs and atomics sent and not complete */
 	uint32_t went_back; /* for a lost packet, and nothing came since */
-	/* WQE that has begun to change a window: it comes to its end. */
-	uint64_t binding;
+	/*
+	 * WQE that has begun what is not begun twice: to change a window, it
+	 * comes to its end; unreliable, to be sent.
+	 */
+	uint64_t begun;
 	struct rnic_counters counters;
 	/* Counted last; .psn: low bits of the WQE's index. */
 	struct rnic_atomic_slot counted;

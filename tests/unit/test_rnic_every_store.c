@@ -28,7 +28,7 @@ struct region {
 	size_t first; /* of its bytes among those of all regions */
 };
 
-#define MAX_REGIONS 8
+#define MAX_REGIONS 12
 #define MAX_CHANGES 65536
 #define MAX_STOPS 8192
 
@@ -306,6 +306,7 @@ enum {
 
 #define MAX_WR 4
 #define MAX_GOT 64
+#define GRH 40
 #define CQ_LOG_DEPTH 3
 #define FAR_LEN 64
 
@@ -335,9 +336,12 @@ struct got {
 struct rig {
 	struct fx fx;
 	struct fx_end end[ENDS];
-	struct fx_mr mr[2];	/* of a, of b */
-	struct fx_mr far;	/* of b, where only the host can go */
-	uint32_t window[2];	/* of a, of b: type 2 */
+	struct fx_mr mr[2]; /* of a, of b */
+	struct fx_mr far;   /* of b, where only the host can go */
+	uint32_t window[2]; /* of a, of b: type 2 */
+	uint32_t ah[2];	    /* from process 1 to 2, and back */
+	uint32_t xrcd;
+	struct fx_srq srq;	/* where b's receives are, if it is there */
 	uint64_t first[ENDS];	/* WR index */
 	uint32_t flags[MAX_WR]; /* of a's WRs */
 	struct got got[ENDS][SIDES];
@@ -387,6 +391,8 @@ static const char *const way_names[] = {
 	 1u << WITH_PROCESS_2)
 #define EXECUTED_BY_ANY (EXECUTED_BY_1 | EXECUTED_BY_2 | 1u << WITH_DAEMON)
 
+#define SURVIVED_BY_BOTH (1u << BY_DAEMON | 1u << BY_OTHERS | 1u << AFTER_A_LAP)
+
 enum fault {
 	SOUND,
 	BAD_LKEY,
@@ -406,6 +412,9 @@ struct scenario {
 	uint32_t wrs;
 	uint32_t recvs;
 	bool bad_recv;
+	uint32_t type;	/* of all QPs, 0: RC; XRC_SEND: from a to b, else RC */
+	bool srq;	/* b has one */
+	bool lossy;	/* messages may be lost, but none comes twice */
 	uint32_t ways;	/* bits of enum way; 0: EXECUTED_BY_1 */
 	uint32_t burst; /* payload bytes in one packet, 0: the link's */
 	bool wire;	/* the link answers later */
@@ -456,6 +465,8 @@ static struct fx_opts opts_of(const struct scenario *s)
 	o.inline_recv = s->inline_recv;
 	o.timestamps = s->timestamps;
 	o.psn = 0xfffffe; /* wraps on the way */
+	if (s->type != RNIC_QPT_XRC_SEND)
+		o.type = s->type;
 	if (s->rnr_retry)
 		o.rnr_retry = s->rnr_retry - 1;
 	return o;
@@ -472,9 +483,24 @@ static void watch(struct rig *g)
 	world_add(sh->mr, 8 * sizeof(sh->mr[0]));
 	world_add(sh->cq, 12 * sizeof(sh->cq[0]));
 	world_add(sh->qp, 6 * sizeof(sh->qp[0]));
-	world_add(rnic_at(g->fx.r, RNIC_ARENA_DYNAMIC), 25 * RNIC_PAGE);
+	world_add(sh->srq, 2 * sizeof(sh->srq[0]));
+	world_add(sh->qp_ref, 2 * sizeof(sh->qp_ref[0]));
+	world_add(sh->xrcd, 2 * sizeof(sh->xrcd[0]));
+	world_add(sh->ah, 4 * sizeof(sh->ah[0]));
+	world_add(rnic_at(g->fx.r, RNIC_ARENA_DYNAMIC), 27 * RNIC_PAGE);
 	world_add(g->fx.far, FAR_LEN);
 	log_begin(&logs[0]);
+}
+
+/* Who gets what @x sends. */
+static void address(const struct rig *g, struct fx_wr *wr, uint32_t x,
+		    uint32_t y)
+{
+	wr->srqn = g->srq.srqn;
+	if (g->end[x].init.type != RNIC_QPT_UD)
+		return;
+	wr->remote_addr = (uint64_t)g->end[y].qpn << 32 | g->ah[x & 1];
+	wr->rkey = FX_QKEY;
 }
 
 static struct fx_wr wr_of(const struct rig *g, uint32_t i,
@@ -527,6 +553,7 @@ static struct fx_wr wr_of(const struct rig *g, uint32_t i,
 		wr.arg0 = bm->addr + NUMBER(i);
 		wr.arg1 = bm->key | 3ull << 32;
 	}
+	address(g, &wr, A, B);
 	if (q->fault == BAD_LKEY)
 		wr.sge[0].lkey ^= 1;
 	if (q->fault == BAD_RKEY)
@@ -538,24 +565,59 @@ static struct fx_wr wr_of(const struct rig *g, uint32_t i,
 	return wr;
 }
 
+static bool has_srq(const struct rig *g, uint32_t e)
+{
+	return e == B && g->srq.srqn;
+}
+
+/* The producer index of where @e's receives are, and the next descriptor. */
+static struct sf_doorbell *recv_slot(struct rig *g, uint32_t e,
+				     struct sf_rq_desc **desc, uint64_t **next)
+{
+	struct fx_end *end = &g->end[e];
+	const struct fx_srq *srq = &g->srq;
+	struct sf_doorbell *db;
+	uint64_t slot;
+
+	if (has_srq(g, e)) {
+		*next = &g->srq.next;
+		slot = **next & ((1ull << srq->attr.log_depth) - 1);
+		*desc = rnic_at(srq->r,
+				srq->mem.ring + (slot << srq->attr.log_stride));
+		return rnic_at(srq->r, srq->mem.doorbell);
+	}
+	*next = &end->rq_next;
+	slot = **next & ((1ull << end->init.rq_log_depth) - 1);
+	*desc = rnic_at(end->r, end->mem.queues + end->mem.rq +
+					(slot << end->init.rq_log_stride));
+	db = rnic_at(end->r, end->mem.doorbells);
+	return &db[1];
+}
+
 /* Like fx_recv(), but does not ring. */
 static void recv_quietly(struct rig *g, uint32_t e, uint32_t cookie, bool bad)
 {
-	struct fx_end *end = &g->end[e];
-	uint64_t slot = end->rq_next & ((1ull << end->init.rq_log_depth) - 1);
-	struct sf_rq_desc *desc =
-		rnic_at(end->r, end->mem.queues + end->mem.rq +
-					(slot << end->init.rq_log_stride));
-	struct sf_doorbell *db = rnic_at(end->r, end->mem.doorbells);
-	struct sf_sge sge = fx_sge(&g->mr[B], BUFFER(cookie), CHUNK);
+	struct fx_mr *mr = &g->mr[e & 1];
+	struct sf_sge sge = fx_sge(mr, BUFFER(cookie < 2 ? cookie : 2), CHUNK);
+	struct sf_rq_desc *desc;
+	uint64_t *next;
+	struct sf_doorbell *db = recv_slot(g, e, &desc, &next);
 
 	if (bad)
 		sge.lkey ^= 1;
 	desc->cookie = cookie;
-	desc->n_sge = e == B;
+	desc->n_sge = e == B || g->end[e].init.type == RNIC_QPT_UD;
 	memcpy(desc + 1, &sge, sizeof(sge));
-	end->rq_next++;
-	__atomic_store_n(&db[1].value, end->rq_next, __ATOMIC_RELEASE);
+	++*next;
+	__atomic_store_n(&db->value, *next, __ATOMIC_RELEASE);
+}
+
+static void ring_receives(struct rig *g, uint32_t e)
+{
+	if (has_srq(g, e))
+		rnic_srq_ring(g->fx.r, g->srq.srqn);
+	else
+		rnic_rq_ring(g->fx.r, g->end[e].qpn);
 }
 
 /* ---- a wire --------------------------------------------------------- */
@@ -660,6 +722,53 @@ static void settle(struct rig *g)
 		wire_run(g);
 }
 
+/* b of XRC: a target, of a domain with an SRQ that completes in d's CQ. */
+static void make_target(struct rig *g, const struct fx_end *d)
+{
+	const struct rnic_xrcd_attr attr = {.dev = 1, .create = 1};
+	struct fx_end *b = &g->end[B];
+
+	assert_int_equal(rnic_xrcd_open(g->fx.r, 2, &attr, &g->xrcd), 0);
+	fx_xsrq_new(&g->srq, &g->fx, 2, 1, d->pdn, 2, g->xrcd, &d->rcq);
+	fx_target_new(b, &g->fx, g->fx.r, 2, 1, g->xrcd);
+	b->pdn = d->pdn;
+	b->scq = d->scq;
+	b->rcq = d->rcq;
+}
+
+static void make_ends(struct rig *g, const struct scenario *s,
+		      const struct fx_opts *o)
+{
+	struct fx_opts first = *o;
+	struct fx_end with_srq;
+
+	if (s->type == RNIC_QPT_XRC_SEND)
+		first.type = s->type;
+	fx_end_new(&g->end[A], &g->fx, g->fx.r, 1, 0, &first);
+	if (!s->srq && s->type != RNIC_QPT_XRC_SEND) {
+		fx_end_new(&g->end[B], &g->fx, g->fx.r, 2, 1, o);
+		end_beside(&g->end[C], &g->end[A]);
+		end_beside(&g->end[D], &g->end[B]);
+		return;
+	}
+	fx_end_new(&g->end[D], &g->fx, g->fx.r, 2, 1, o);
+	with_srq = g->end[A];
+	with_srq.init.type = g->end[D].init.type;
+	with_srq.init.recv_cqn = with_srq.rcq.cqn;
+	with_srq.init.rq_log_depth = o->rq_log_depth;
+	with_srq.init.rq_log_stride = o->rq_log_stride;
+	end_beside(&g->end[C], &with_srq);
+	if (s->type == RNIC_QPT_XRC_SEND) {
+		make_target(g, &g->end[D]);
+		return;
+	}
+	fx_srq_new(&g->srq, &g->fx, 2, 1, g->end[D].pdn, 2);
+	with_srq = g->end[D];
+	with_srq.init.srqn = g->srq.srqn;
+	with_srq.init.rq_log_depth = with_srq.init.rq_log_stride = 0;
+	end_beside(&g->end[B], &with_srq);
+}
+
 static void rig_open(struct rig *g, const struct scenario *s)
 {
 	struct fx_opts o = opts_of(s);
@@ -674,15 +783,14 @@ static void rig_open(struct rig *g, const struct scenario *s)
 	if (s->wire)
 		g->link = wire;
 	g->fx.r->links[RNIC_LINK_DIRECT] = &g->link;
-	fx_end_new(&g->end[A], &g->fx, g->fx.r, 1, 0, &o);
-	fx_end_new(&g->end[B], &g->fx, g->fx.r, 2, 1, &o);
-	end_beside(&g->end[C], &g->end[A]);
-	end_beside(&g->end[D], &g->end[B]);
+	make_ends(g, s, &o);
 	connect_both(&g->end[A], &g->end[B], &o);
 	connect_both(&g->end[C], &g->end[D], &o);
 	g->mr[A] = fx_mr(&g->end[A], REGION, FX_ALL_ACCESS | RNIC_MW_BIND);
 	g->mr[B] = fx_mr(&g->end[B], REGION, FX_ALL_ACCESS | RNIC_MW_BIND);
 	g->far = fx_mr_far(&g->end[B], 0, FAR_LEN, FX_ALL_ACCESS);
+	for (i = A; i <= B && s->type == RNIC_QPT_UD; i++)
+		g->ah[i] = fx_ah(&g->end[i], &g->end[i ^ 1], false);
 	for (i = A; i <= B; i++)
 		assert_int_equal(rnic_mw_create(g->fx.r, g->end[i].ctx,
 						g->end[i].pdn, 2,
@@ -820,7 +928,7 @@ static void same_qp(const struct rnic_qp *w, const struct rnic_qp *h)
 	assert_int_equal(h->qpn, w->qpn);
 	assert_int_equal(h->state, w->state);
 	assert_int_equal(una(h)->index, una(w)->index);
-	if (w->state != RNIC_ERR)
+	if (w->state != RNIC_ERR && w->state != RNIC_SQE)
 		assert_int_equal(una(h)->psn, una(w)->psn);
 	assert_int_equal(h->req.cur, w->req.cur);
 	assert_int_equal(h->req.wait, w->req.wait);
@@ -898,6 +1006,52 @@ static void same_outcome(const struct outcome *w, const struct outcome *h,
 	same_events(w, h, traffic);
 }
 
+/* Which of @w's receives got the same message as @h, from number @i on. */
+static uint32_t same_message(const struct got *w, uint32_t i,
+			     const struct sf_cqe *h)
+{
+	while (i < w->n && w->cqe[i].imm != h->imm)
+		i++;
+	assert_true(i < w->n);
+	return i;
+}
+
+/*
+ * The sender sees what he would have seen; of the messages some got there, each
+ * once, whole and in order.
+ */
+static void lossy_outcome(const struct rig *g, const struct outcome *w,
+			  const struct outcome *h)
+{
+	const struct got *got = &h->got[B][RECV];
+	uint32_t head = g->end[B].init.type == RNIC_QPT_UD ? GRH : 0;
+	uint32_t i, j = 0;
+
+	same_got(&w->got[A][SEND], &h->got[A][SEND]);
+	same_line(&w->line[A], &h->line[A]);
+	same_qp(&w->qp[A], &h->qp[A]);
+	assert_int_equal(h->qp[B].state, w->qp[B].state);
+	assert_int_equal(h->qp[B].resp.intent.set, 0);
+	for (i = 0; i < got->n; i++, j++) {
+		const struct sf_cqe *cqe = &got->cqe[i];
+		struct sf_cqe as;
+
+		j = same_message(&w->got[B][RECV], j, cqe);
+		as = w->got[B][RECV].cqe[j];
+		as.wr = i;
+		same_cqe(&as, cqe);
+		if (sf_cqe_opcode(cqe->word) == SF_CQE_RECV)
+			assert_memory_equal(h->mr[B] + BUFFER(i) + head,
+					    w->mr[B] + BUFFER(j) + head,
+					    cqe->byte_len - head);
+		else
+			assert_memory_equal(h->mr[B] + TARGET(j),
+					    w->mr[B] + TARGET(j),
+					    cqe->byte_len);
+	}
+	same_events(w, h, true);
+}
+
 /* ---- what holds for whoever survives -------------------------------- */
 
 /* Receives come back once each, in order; errors after all else. */
@@ -914,7 +1068,10 @@ static void whole_receives(struct rig *g, uint32_t e, uint32_t posted)
 		assert_true(bad || !failed);
 		failed |= bad;
 	}
-	if (qp_of(g, e)->state == RNIC_ERR)
+	if (has_srq(g, e))
+		assert_int_equal(got->n, fx_srq_state(&g->srq)->head -
+						 g->srq.mem.start);
+	else if (qp_of(g, e)->state == RNIC_ERR)
 		assert_int_equal(got->n, posted);
 	else
 		assert_int_equal(got->n, qp_of(g, e)->resp.rq_head);
@@ -1018,6 +1175,7 @@ static void message(struct rig *g, uint32_t x, uint32_t y)
 	struct fx_wr wr = {.opcode = SF_OP_SEND, .flags = SF_WQE_SIGNALED};
 	uint32_t sent = g->got[x][SEND].n, got = g->got[y][RECV].n;
 
+	address(g, &wr, x, y);
 	recv_quietly(g, y, 90, false);
 	fx_send(&g->end[x], &wr);
 	settle(g);
@@ -1034,7 +1192,8 @@ static void messages(struct rig *g, uint32_t x, uint32_t y)
 
 	for (i = 0; i < 2; i++) {
 		message(g, x, y);
-		message(g, y, x);
+		if (g->end[y].init.type != RNIC_QPT_XRC_RECV)
+			message(g, y, x);
 	}
 }
 
@@ -1066,6 +1225,8 @@ static void go_on_with_another(struct rig *g, uint32_t x, uint32_t gone,
 {
 	struct fx_opts o = opts_of(s);
 
+	if (gone == B)
+		g->srq.srqn = 0;
 	fx_end_new(&g->end[gone], &g->fx, g->fx.r, 3, gone & 1, &o);
 	start_again(&g->end[x]);
 	connect_both(&g->end[x], &g->end[gone], &o);
@@ -1082,6 +1243,7 @@ static void all_goes(struct rig *g)
 		assert_true(rnic_ctx_reap(g->fx.r, i));
 	rnic_count_objects(g->fx.r, ~0u, &n);
 	assert_int_equal(n.pds | n.mrs | n.mws | n.cqs | n.qps, 0);
+	assert_int_equal(n.srqs | n.ahs | n.xrcds, 0);
 	assert_int_equal(g->fx.helds, 0);
 	for (i = 0; i < g->fx.allocs; i++)
 		assert_int_equal(g->fx.alloc[i].test, 1);
@@ -1107,7 +1269,7 @@ static void others_come_by(struct rig *g)
 
 	for (e = 0; e < ENDS; e++) {
 		rnic_sq_ring(g->fx.r, g->end[e].qpn);
-		rnic_rq_ring(g->fx.r, g->end[e].qpn);
+		ring_receives(g, e);
 	}
 	settle(g);
 }
@@ -1132,7 +1294,10 @@ static void exactly_once(struct rig *g, const struct scenario *s, enum way way)
 	settle(g);
 	drain(g);
 	see(g, &have);
-	same_outcome(&want, &have, way == AFTER_A_LAP);
+	if (s->lossy)
+		lossy_outcome(g, &want, &have);
+	else
+		same_outcome(&want, &have, way == AFTER_A_LAP);
 	if (!s->overrun) {
 		go_on(g, A, B, s);
 		go_on(g, C, D, s);
@@ -1317,7 +1482,7 @@ static void post_receives(struct rig *g)
 {
 	while (g->recvs < 3)
 		recv_quietly(g, B, g->recvs++, false);
-	rnic_rq_ring(g->fx.r, g->end[B].qpn);
+	ring_receives(g, B);
 }
 
 static void ask_for_event(struct fx_cq *cq, uint64_t mode)
@@ -1351,7 +1516,7 @@ static void arm_solicited(struct rig *g)
 
 static void ring_b(struct rig *g)
 {
-	rnic_rq_ring(g->fx.r, g->end[B].qpn);
+	ring_receives(g, B);
 }
 
 /* a waits; receives are posted, but b has not rung. */
@@ -1545,6 +1710,12 @@ static void open_window_of_a(struct rig *g)
 static void open_window_of_b(struct rig *g)
 {
 	open_window(g, B);
+}
+
+/* Fewer than the limit are left when one is taken. */
+static void set_limit(struct rig *g)
+{
+	assert_int_equal(rnic_srq_set_limit(g->fx.r, 2, g->srq.srqn, 2), 0);
 }
 
 #define SIG SF_WQE_SIGNALED
@@ -1914,6 +2085,155 @@ static struct scenario scenarios[] = {
 		.arrange = wait_for_receive,
 		.act = destroy_mr,
 		.ways = 1u << WITH_DAEMON,
+	},
+	{
+		.name = "SRQ: SEND",
+		.twice = true,
+		.srq = true,
+		.wr = {{SF_OP_SEND, SIG, 40, 0}, {SF_OP_SEND, 0, 41, 0}},
+		.wrs = 2,
+		.recvs = 3,
+	},
+	{
+		.name = "SRQ: SEND of three packets on a wire",
+		.srq = true,
+		.wr = {{SF_OP_SEND, SIG, 640, 0}},
+		.wrs = 1,
+		.recvs = 2,
+		.wire = true,
+		.act = ring_a_and_wire,
+	},
+	{
+		.name = "SRQ: RDMA WRITE with immediate, below the limit",
+		.srq = true,
+		.wr = {{SF_OP_WRITE_IMM, SIG, 64, 0}},
+		.wrs = 1,
+		.recvs = 2,
+		.arrange = set_limit,
+	},
+	{
+		.name = "SRQ: receive too short",
+		.srq = true,
+		.wr = {{SF_OP_SEND, SIG, 641, 0}, {SF_OP_SEND, 0, 40, 0}},
+		.wrs = 2,
+		.recvs = 2,
+	},
+	{
+		.name = "SRQ: post_recv for one who waits",
+		.srq = true,
+		.wr = {{SF_OP_SEND, SIG, 40, 0}, {SF_OP_SEND, SIG, 41, 0}},
+		.wrs = 2,
+		.arrange = wait_for_receive,
+		.act = ring_b,
+		.ways = EXECUTED_BY_2,
+	},
+	{
+		.name = "XRC: SEND",
+		.type = RNIC_QPT_XRC_SEND,
+		.wr = {{SF_OP_SEND, SIG, 40, 0}, {SF_OP_SEND, 0, 41, 0}},
+		.wrs = 2,
+		.recvs = 3,
+		.ways = SURVIVED_BY_BOTH,
+	},
+	{
+		.name = "XRC: SEND of three packets, then an atomic",
+		.type = RNIC_QPT_XRC_SEND,
+		.wr = {{SF_OP_SEND, SIG, 640, 0},
+		       {SF_OP_ATOMIC_FADD, SIG, 8, 0}},
+		.wrs = 2,
+		.recvs = 2,
+		.burst = 256,
+		.ways = SURVIVED_BY_BOTH,
+	},
+	{
+		.name = "XRC: RDMA WRITE with immediate, below the limit",
+		.type = RNIC_QPT_XRC_SEND,
+		.wr = {{SF_OP_WRITE_IMM, SIG, 64, 0}},
+		.wrs = 1,
+		.recvs = 2,
+		.arrange = set_limit,
+		.ways = SURVIVED_BY_BOTH,
+	},
+	{
+		.name = "XRC: remote access error",
+		.type = RNIC_QPT_XRC_SEND,
+		.wr = {{SF_OP_WRITE, SIG, 40, BAD_RKEY},
+		       {SF_OP_SEND, 0, 40, 0}},
+		.wrs = 2,
+		.recvs = 2,
+		.ways = SURVIVED_BY_BOTH,
+	},
+	{
+		.name = "XRC: post_recv for one who waits",
+		.type = RNIC_QPT_XRC_SEND,
+		.wr = {{SF_OP_SEND, SIG, 40, 0}, {SF_OP_SEND, SIG, 41, 0}},
+		.wrs = 2,
+		.arrange = wait_for_receive,
+		.act = ring_b,
+		.ways = SURVIVED_BY_BOTH,
+	},
+	{
+		.name = "UD: SEND with immediate",
+		.type = RNIC_QPT_UD,
+		.lossy = true,
+		.wr = {{SF_OP_SEND_IMM, SIG, 40, 0},
+		       {SF_OP_SEND_IMM, SIG, 41, 0}},
+		.wrs = 2,
+		.recvs = 3,
+		.ways = SURVIVED_BY_BOTH,
+	},
+	{
+		.name = "UD: local error",
+		.type = RNIC_QPT_UD,
+		.lossy = true,
+		.wr = {{SF_OP_SEND_IMM, 0, 40, 0},
+		       {SF_OP_SEND_IMM, SIG, 40, BAD_LKEY},
+		       {SF_OP_SEND_IMM, 0, 40, 0}},
+		.wrs = 3,
+		.recvs = 3,
+		.ways = SURVIVED_BY_BOTH,
+	},
+	{
+		.name = "UC: SEND with immediate",
+		.twice = true,
+		.type = RNIC_QPT_UC,
+		.lossy = true,
+		.wr = {{SF_OP_SEND_IMM, SIG, 40, 0},
+		       {SF_OP_SEND_IMM, SIG, 41, 0}},
+		.wrs = 2,
+		.recvs = 3,
+		.ways = SURVIVED_BY_BOTH,
+	},
+	{
+		.name = "UC: SEND of three packets, then another",
+		.type = RNIC_QPT_UC,
+		.lossy = true,
+		.wr = {{SF_OP_SEND_IMM, SIG, 640, 0},
+		       {SF_OP_SEND_IMM, SIG, 41, 0}},
+		.wrs = 2,
+		.recvs = 3,
+		.burst = 256,
+		.ways = SURVIVED_BY_BOTH,
+	},
+	{
+		.name = "UC: RDMA WRITE with immediate of two packets",
+		.type = RNIC_QPT_UC,
+		.lossy = true,
+		.wr = {{SF_OP_WRITE_IMM, SIG, 500, 0},
+		       {SF_OP_WRITE_IMM, SIG, 40, 0}},
+		.wrs = 2,
+		.recvs = 2,
+		.burst = 256,
+		.ways = SURVIVED_BY_BOTH,
+	},
+	{
+		.name = "UC: bind of a window, then a SEND",
+		.type = RNIC_QPT_UC,
+		.lossy = true,
+		.wr = {{SF_OP_BIND_MW, SIG, 0, 0}, {SF_OP_SEND_IMM, 0, 9, 0}},
+		.wrs = 2,
+		.recvs = 2,
+		.ways = SURVIVED_BY_BOTH,
 	},
 };
 

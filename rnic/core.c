@@ -603,9 +603,37 @@ static uint64_t tick_qp(struct rnic *r, uint32_t i, uint64_t now)
 	return UINT64_MAX;
 }
 
+static uint64_t tick_cqs(struct rnic *r, uint64_t now)
+{
+	uint32_t w, words = (r->sh->cqs.high + 63) / 64;
+	uint64_t next = UINT64_MAX;
+	struct rnic_call call;
+
+	rnic_call_begin(&call, r);
+	call.bounded = true;
+	for (w = 0; w < words && w < RNIC_MAX_CQ / 64; w++) {
+		uint64_t bits = load_relaxed(&r->sh->cq_timer_bits[w]);
+
+		if (likely(!bits))
+			continue;
+		/* In this order: who sets one from now on finds it gone. */
+		bits = __atomic_exchange_n(&r->sh->cq_timer_bits[w], 0,
+					   __ATOMIC_SEQ_CST);
+		for (; bits; bits &= bits - 1) {
+			uint32_t i = w * 64 + __builtin_ctzll(bits);
+			uint64_t at = rnic_cq_tick(&call, i, now);
+
+			if (at < next)
+				next = at;
+			rnic_call_end(&call);
+		}
+	}
+	return next;
+}
+
 uint64_t rnic_tick(struct rnic *r, uint64_t now)
 {
-	uint64_t next = UINT64_MAX;
+	uint64_t next = tick_cqs(r, now);
 	uint32_t w, words = (r->sh->qps.high + 63) / 64;
 
 	for (w = 0; w < words && w < RNIC_MAX_QP / 64; w++) {

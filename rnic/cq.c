@@ -100,16 +100,59 @@ static void cq_event(struct rnic_call *call, const struct rnic_cq *cq,
 			      });
 }
 
+static void timer_bit_set(struct rnic *r, const struct rnic_cq *cq)
+{
+	uint32_t i = cq - r->sh->cq;
+
+	__atomic_fetch_or(&r->sh->cq_timer_bits[i / 64], 1ull << (i % 64),
+			  __ATOMIC_SEQ_CST);
+}
+
+/*
+ * Too few CQEs are due and it is too early: the timer will see to it.  Else
+ * the event stands for all of them, and *@told says so.
+ */
+static bool hold_back(struct rnic *r, struct rnic_cq *cq, uint64_t armed,
+		      uint32_t moderation, uint64_t *told)
+{
+	uint64_t index = armed & SF_CQ_INDEX_MASK, now, deadline = 0;
+	uint64_t last = load_acquire(&cq->producer);
+
+	if (index < load_acquire(&cq->told))
+		index = load_acquire(&cq->told);
+	if (armed >> SF_CQ_ARM_SHIFT == SF_CQ_ARM_ANY)
+		*told = last;
+	if (last - index >= (moderation & 0xffff))
+		return false;
+	now = r->ops->now(r->host);
+	if (!__atomic_compare_exchange_n(
+		    &cq->deadline, &deadline,
+		    now + (moderation >> 16) * 1000ull, false,
+		    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		return now < deadline;
+	timer_bit_set(r, cq);
+	r->ops->timer(r->host, now + (moderation >> 16) * 1000ull);
+	return true;
+}
+
 /* Whoever takes the arm word away raises the event. */
 static void cq_fire(struct rnic_call *call, struct rnic_cq *cq)
 {
 	uint64_t armed = __atomic_load_n(&cq->armed, __ATOMIC_SEQ_CST), told;
+	uint32_t moderation;
 
 	if (likely(!armed))
 		return;
 	told = cq_arm_hit(cq, armed);
 	if (!told)
 		return;
+	moderation = load_relaxed(&cq->moderation);
+	if (unlikely(moderation)) {
+		if (hold_back(call->r, cq, armed, moderation, &told))
+			return;
+		/* Another's, perhaps: then that one gets a new one. */
+		store_release(&cq->deadline, 0);
+	}
 	store_release(&cq->pending, 1);
 	if (__atomic_compare_exchange_n(&cq->armed, &armed, 0, false,
 					__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
@@ -248,6 +291,22 @@ void rnic_cq_arm(struct rnic *r, uint32_t cqn)
 	rnic_call_end(&call);
 }
 
+uint64_t rnic_cq_tick(struct rnic_call *call, uint32_t cqn, uint64_t now)
+{
+	struct rnic_cq *cq = rnic_cq_get(call->r, cqn);
+	uint64_t deadline;
+
+	if (!cq)
+		return UINT64_MAX;
+	deadline = load_acquire(&cq->deadline);
+	if (deadline > now) {
+		timer_bit_set(call->r, cq);
+		return deadline;
+	}
+	cq_fire(call, cq);
+	return UINT64_MAX;
+}
+
 void rnic_cq_repair_events(struct rnic_call *call, uint32_t cqn)
 {
 	struct rnic_cq *cq = rnic_cq_get(call->r, cqn);
@@ -258,6 +317,11 @@ void rnic_cq_repair_events(struct rnic_call *call, uint32_t cqn)
 		call->r->ops->unlock(call->r->host, &cq->lock);
 	if (load_acquire(&cq->error) & RNIC_DUE)
 		cq_event(call, cq, RNIC_EVENT_CQ_ERR);
+	/* Whoever was to set its timer may be dead: the next tick looks. */
+	if (load_acquire(&cq->deadline)) {
+		timer_bit_set(call->r, cq);
+		call->r->ops->timer(call->r->host, load_acquire(&cq->deadline));
+	}
 	/* Disarmed by one who died: his event is due, told or not. */
 	if (load_acquire(&cq->pending) && !load_acquire(&cq->armed))
 		cq_event(call, cq, RNIC_EVENT_COMPLETION);
@@ -383,6 +447,24 @@ int rnic_cq_resize(struct rnic *r, uint32_t ctx, uint32_t cqn,
 	mem->ctrl = cq->ctrl;
 	mem->start = cq->producer;
 	return err;
+}
+
+int rnic_cq_moderate(struct rnic *r, uint32_t ctx, uint32_t cqn, uint16_t count,
+		     uint16_t period)
+{
+	struct rnic_cq *cq = rnic_cq_get(r, cqn);
+	struct rnic_call call;
+
+	if (!cq || cq->ctx != ctx)
+		return EINVAL;
+	store_release(&cq->moderation,
+		      count && period ? (uint32_t)period << 16 | count : 0);
+	/* What was held back by the old rule goes by the new one. */
+	store_release(&cq->deadline, 0);
+	rnic_call_begin(&call, r);
+	cq_fire(&call, cq);
+	rnic_call_end(&call);
+	return 0;
 }
 
 int rnic_cq_destroy(struct rnic *r, uint32_t ctx, uint32_t cqn,

@@ -566,6 +566,8 @@ void rnic_qp_event(struct rnic_call *call, const struct rnic_qp *qp,
 		   uint32_t type);
 void rnic_qp_raise(struct rnic_call *call, const struct rnic_event *event);
 void rnic_qp_repair_events(struct rnic_call *call, struct rnic_qp *qp);
+/* Its timer has run; when is the next due? */
+uint64_t rnic_cq_tick(struct rnic_call *call, uint32_t cqn, uint64_t now);
 void rnic_cq_repair_events(struct rnic_call *call, uint32_t cqn);
 
 /* The peer of @qp waits for a receive no longer, if it did. */

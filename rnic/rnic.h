@@ -426,6 +426,12 @@ int rnic_cq_create(struct rnic *r, uint32_t ctx,
 		   struct rnic_cq_mem *mem);
 int rnic_cq_resize(struct rnic *r, uint32_t ctx, uint32_t cqn,
 		   uint32_t log_depth, struct rnic_cq_mem *mem);
+/*
+ * An event comes when @count CQEs are due, or @period us after the first of
+ * them.  Either 0: at once.
+ */
+int rnic_cq_moderate(struct rnic *r, uint32_t ctx, uint32_t cqn, uint16_t count,
+		     uint16_t period);
 int rnic_cq_destroy(struct rnic *r, uint32_t ctx, uint32_t cqn,
 		    uint32_t *comp_events, uint32_t *async_events);
 

@@ -20,7 +20,7 @@
 #include "scalefabric/sf_hw.h"
 
 #define RNIC_MAGIC 0x534652410000ULL /* "SFRA" */
-#define RNIC_STATE_VERSION 9
+#define RNIC_STATE_VERSION 10
 
 #define RNIC_QPN_INDEX_BITS 14
 #define RNIC_QPN_MASK 0xffffffu
@@ -119,6 +119,8 @@ struct rnic_cq {
 	/* no lock: set by the consumer, taken by whoever raises the event */
 	uint64_t armed; /* arm word, 0: not armed */
 	uint64_t told; /* CQEs below it have raised their event */
+	uint32_t moderation; /* period << 16 | count, 0: none; one store */
+	uint64_t deadline; /* of an event that is held back, 0: none is */
 	uint32_t pending; /* an event is due: set before disarming */
 
 	uint32_t comp_events; /* raised, under lock */
@@ -439,6 +441,9 @@ struct rnic_shared {
 
 	/* Timers: one bit a QP, set before the deadline is published. */
 	uint64_t timer_bits[RNIC_MAX_QP / 64];
+
+	/* The same of CQs that hold back an event. */
+	uint64_t cq_timer_bits[RNIC_MAX_CQ / 64];
 
 	struct rnic_atomic_lock atomic_lock[RNIC_ATOMIC_LOCKS];
 

@@ -711,6 +711,13 @@ static int op_resize_cq(struct call *c)
 			      c->req->resize_cq.log_depth, &c->rsp->cq.mem);
 }
 
+static int op_moderate_cq(struct call *c)
+{
+	return rnic_cq_moderate(&d.rnic, c->req->ctx, c->req->moderate_cq.cqn,
+				c->req->moderate_cq.count,
+				c->req->moderate_cq.period);
+}
+
 static int op_destroy_cq(struct call *c)
 {
 	uint64_t element = rnic_cq_user_handle(&d.rnic, c->req->id);
@@ -1071,6 +1078,7 @@ static const struct {
 	[SFNIC_SET_ASYNC] = {op_async, NEEDS_CTX},
 	[SFNIC_CREATE_CQ] = {op_create_cq, NEEDS_CTX},
 	[SFNIC_RESIZE_CQ] = {op_resize_cq, NEEDS_CTX},
+	[SFNIC_MODERATE_CQ] = {op_moderate_cq, NEEDS_CTX},
 	[SFNIC_DESTROY_CQ] = {op_destroy_cq, NEEDS_CTX},
 	[SFNIC_CREATE_AH] = {op_create_ah, NEEDS_CTX},
 	[SFNIC_DESTROY_AH] = {op_destroy_ah, NEEDS_CTX},

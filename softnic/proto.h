@@ -34,6 +34,7 @@ enum sfnic_op {
 	SFNIC_SET_ASYNC,      /* fd: write end of the event pipe */
 	SFNIC_CREATE_CQ,
 	SFNIC_RESIZE_CQ,
+	SFNIC_MODERATE_CQ,
 	SFNIC_DESTROY_CQ,
 	SFNIC_CREATE_AH,
 	SFNIC_DESTROY_AH,
@@ -138,6 +139,11 @@ struct sfnic_req {
 			uint32_t cqn;
 			uint32_t log_depth;
 		} resize_cq;
+		struct {
+			uint32_t cqn;
+			uint16_t count;
+			uint16_t period; /* us */
+		} moderate_cq;
 		struct {
 			uint32_t pdn;
 			struct rnic_av av;

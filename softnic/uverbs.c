@@ -225,6 +225,8 @@ static const struct write_method
 		[IB_USER_VERBS_EX_CMD_CREATE_WQ] =
 			EXTENDED(uverbs_ex_create_wq, ib_uverbs_ex_create_wq,
 				 max_sge),
+		[IB_USER_VERBS_EX_CMD_MODIFY_CQ] =
+			REQ(uverbs_ex_modify_cq, ib_uverbs_ex_modify_cq),
 		[IB_USER_VERBS_EX_CMD_MODIFY_WQ] =
 			REQ(uverbs_ex_modify_wq, ib_uverbs_ex_modify_wq),
 		[IB_USER_VERBS_EX_CMD_DESTROY_WQ] =

@@ -164,6 +164,7 @@ int uverbs_create_cq(struct uverbs_cmd *c);
 int uverbs_ex_create_cq(struct uverbs_cmd *c);
 int uverbs_ioctl_create_cq(struct uverbs_cmd *c);
 int uverbs_resize_cq(struct uverbs_cmd *c);
+int uverbs_ex_modify_cq(struct uverbs_cmd *c);
 int uverbs_destroy_cq(struct uverbs_cmd *c);
 int uverbs_ioctl_destroy_cq(struct uverbs_cmd *c);
 int uverbs_req_notify_cq(struct uverbs_cmd *c);

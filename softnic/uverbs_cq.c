@@ -279,6 +279,30 @@ int uverbs_resize_cq(struct uverbs_cmd *c)
 	return err ? err : uverbs_respond(c, &resp, sizeof(resp));
 }
 
+/* ---- moderation ------------------------------------------------------ */
+
+#define CQ_MODERATE (1u << 0) /* of enum ibv_cq_attr_mask */
+
+int uverbs_ex_modify_cq(struct uverbs_cmd *c)
+{
+	struct ib_uverbs_ex_modify_cq cmd;
+	struct sfnic_req req = {};
+	struct sfnic_rsp rsp;
+	int err;
+
+	err = uverbs_request(c, &cmd, sizeof(cmd));
+	if (err)
+		return err;
+	if (!cmd.attr_mask || cmd.reserved)
+		return EINVAL;
+	if (cmd.attr_mask & ~CQ_MODERATE)
+		return EOPNOTSUPP;
+	req.moderate_cq.cqn = cmd.cq_handle;
+	req.moderate_cq.count = cmd.attr.cq_count;
+	req.moderate_cq.period = cmd.attr.cq_period;
+	return uverbs_call(c, SFNIC_MODERATE_CQ, &req, &rsp);
+}
+
 /* ---- destroy, arm ---------------------------------------------------- */
 
 static int destroy_cq(const struct uverbs_cmd *c, uint32_t cqn,

@@ -274,6 +274,13 @@ int sf_resize_cq(struct ibv_cq *ibcq, int cqe)
 	return err;
 }
 
+int sf_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
+{
+	struct ibv_modify_cq cmd = {};
+
+	return ibv_cmd_modify_cq(cq, attr, &cmd, sizeof(cmd));
+}
+
 int sf_destroy_cq(struct ibv_cq *ibcq)
 {
 	struct sf_context *ctx = to_sf_context(ibcq->context);

@@ -120,6 +120,7 @@ static const struct verbs_context_ops sf_context_ops = {
 	.import_dm = sf_import_dm,
 	.import_mr = sf_import_mr,
 	.import_pd = sf_import_pd,
+	.modify_cq = sf_modify_cq,
 	.modify_qp = sf_modify_qp,
 	.modify_srq = sf_modify_srq,
 	.modify_wq = sf_modify_wq,

@@ -437,6 +437,7 @@ struct ibv_cq *sf_create_cq(struct ibv_context *context, int cqe,
 			    struct ibv_comp_channel *channel, int comp_vector);
 struct ibv_cq_ex *sf_create_cq_ex(struct ibv_context *context,
 				  struct ibv_cq_init_attr_ex *attr);
+int sf_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 int sf_resize_cq(struct ibv_cq *cq, int cqe);
 int sf_destroy_cq(struct ibv_cq *cq);
 

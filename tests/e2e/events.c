@@ -192,6 +192,69 @@ static void wakeups(void)
 	CHECK(waitpid(child, &status, 0) == child && !status);
 }
 
+/* ---- moderation --------------------------------------------------------- */
+
+#define PERIOD 65535 /* us */
+
+static void moderate(struct ibv_cq *cq, uint16_t count, uint16_t period)
+{
+	struct ibv_modify_cq_attr attr = {.attr_mask = IBV_CQ_ATTR_MODERATE,
+					  .moderate = {count, period}};
+
+	CHECK(!ibv_modify_cq(cq, &attr));
+}
+
+static void moderation(void)
+{
+	struct ibv_modify_cq_attr none = {};
+	struct ibv_device_attr_ex attr = {};
+	struct ibv_comp_channel *ch;
+	double start, waited;
+	struct loop l;
+	bool early;
+	int i, n;
+
+	end_open(&end);
+	CHECK(!ibv_query_device_ex(end.ctx, NULL, &attr));
+	CHECK(attr.cq_mod_caps.max_cq_count == 65535);
+	CHECK(attr.cq_mod_caps.max_cq_period == 65535);
+	ch = new_channel();
+	loop_open(&l, ch, DEPTH);
+	CHECK(ibv_modify_cq(l.cq, &none) == EINVAL);
+	moderate(l.cq, 8, PERIOD);
+	for (n = 0; n < 3; n++) {
+		for (i = 0; i < 10; i++)
+			post_recv(l.to, i);
+		CHECK(!ibv_req_notify_cq(l.cq, 0));
+		start = seconds();
+		for (i = 0; i < 7; i++)
+			post_send(l.from, 0);
+		early = event_waits(ch);
+		waited = seconds() - start;
+		CHECK(!early || waited >= PERIOD / 1e6);
+		post_send(l.from, 0);
+		take_event(ch, l.cq);
+		CHECK(drain(l.cq) == 8);
+		/* Too few: the period ends it. */
+		CHECK(!ibv_req_notify_cq(l.cq, 0));
+		start = seconds();
+		post_send(l.from, 0);
+		post_send(l.from, 0);
+		take_event(ch, l.cq);
+		CHECK(seconds() - start >= PERIOD / 1e6);
+		CHECK(drain(l.cq) == 2);
+		CHECK(drain(l.send_cq) == 10);
+	}
+	post_recv(l.to, 0);
+	CHECK(!ibv_req_notify_cq(l.cq, 0));
+	post_send(l.from, 0);
+	moderate(l.cq, 0, 0);
+	take_event(ch, l.cq);
+	loop_close(&l);
+	CHECK(!ibv_destroy_comp_channel(ch));
+	end_close(&end);
+}
+
 /* ---- solicited ---------------------------------------------------------- */
 
 static void solicited(void)
@@ -545,6 +608,7 @@ static const struct {
 } cases[] = {
 	{"no wake-up is lost", wakeups},
 	{"solicited", solicited},
+	{"moderation", moderation},
 	{"many CQs on one channel", many_cqs},
 	{"destroy waits for acknowledgement", unacknowledged},
 	{"a full pipe, read late", full_pipe_read},

@@ -67,6 +67,7 @@ static void every_private_symbol_we_import_has_version_34(void **state)
 		"ibv_cmd_query_port",
 		"ibv_cmd_query_qp",
 		"ibv_cmd_read_counters",
+		"ibv_cmd_modify_cq",
 		"ibv_cmd_reg_mr",
 		"ibv_cmd_req_notify_cq",
 		"ibv_cmd_resize_cq",

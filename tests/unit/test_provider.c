@@ -398,6 +398,16 @@ int ibv_cmd_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr,
 	return 0;
 }
 
+int ibv_cmd_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr,
+		      struct ibv_modify_cq *cmd, size_t cmd_size)
+{
+	(void)cq;
+	(void)attr;
+	(void)cmd;
+	(void)cmd_size;
+	return take_failure();
+}
+
 int ibv_cmd_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr,
 		      struct ibv_query_srq *cmd, size_t cmd_size)
 {

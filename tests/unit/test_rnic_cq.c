@@ -212,6 +212,84 @@ static void armed_queue_fires_once(void **state)
 	expect_no_event(&g->fx);
 }
 
+static void moderate(struct rig *g, uint16_t count, uint16_t period)
+{
+	assert_int_equal(rnic_cq_moderate(g->fx.r, 1, g->a.scq.cqn, count,
+					  period),
+			 0);
+}
+
+static void a_moderated_queue_waits_for_more_completions(void **state)
+{
+	struct rig *g = *state;
+	uint64_t next = g->a.sq_next;
+
+	moderate(g, 4, 100);
+	arm(g, &g->a.scq, SF_CQ_ARM_ANY);
+	post_nops(g, 3);
+	expect_no_event(&g->fx);
+	post_nops(g, 1);
+	expect_completion_event(g);
+	/* It stood for all four. */
+	arm(g, &g->a.scq, SF_CQ_ARM_ANY);
+	fx_advance(&g->fx, 1000000);
+	expect_no_event(&g->fx);
+	take_nops(g, &next, 4);
+	arm(g, &g->a.scq, SF_CQ_ARM_ANY);
+	post_nops(g, 4);
+	expect_completion_event(g);
+}
+
+static void but_not_for_longer_than_the_period(void **state)
+{
+	struct rig *g = *state;
+	uint64_t next = g->a.sq_next;
+	uint32_t i;
+
+	moderate(g, 4, 100);
+	for (i = 0; i < 3; i++) {
+		arm(g, &g->a.scq, SF_CQ_ARM_ANY);
+		post_nops(g, 1);
+		fx_advance(&g->fx, 60000);
+		expect_no_event(&g->fx);
+		post_nops(g, 1);
+		fx_advance(&g->fx, 39999);
+		expect_no_event(&g->fx);
+		fx_advance(&g->fx, 1);
+		expect_completion_event(g);
+		fx_advance(&g->fx, 1000000);
+		expect_no_event(&g->fx);
+		take_nops(g, &next, 2);
+	}
+	/* The timer is late: the next completion does not wait for it. */
+	arm(g, &g->a.scq, SF_CQ_ARM_ANY);
+	post_nops(g, 1);
+	g->fx.now += 100000;
+	post_nops(g, 1);
+	expect_completion_event(g);
+}
+
+static void moderation_that_ends_lets_go(void **state)
+{
+	struct rig *g = *state;
+
+	moderate(g, 4, 100);
+	arm(g, &g->a.scq, SF_CQ_ARM_ANY);
+	post_nops(g, 1);
+	expect_no_event(&g->fx);
+	moderate(g, 0, 0);
+	expect_completion_event(g);
+	fx_advance(&g->fx, 1000000);
+	expect_no_event(&g->fx);
+	moderate(g, 4, 0); /* either 0: none */
+	arm(g, &g->a.scq, SF_CQ_ARM_ANY);
+	post_nops(g, 1);
+	expect_completion_event(g);
+	assert_int_equal(rnic_cq_moderate(g->fx.r, 2, g->a.scq.cqn, 1, 1),
+			 EINVAL);
+	assert_int_equal(rnic_cq_moderate(g->fx.r, 1, 0, 1, 1), EINVAL);
+}
+
 static void completion_before_the_arm_fires_at_the_arm(void **state)
 {
 	struct rig *g = *state;
@@ -386,6 +464,9 @@ int main(void)
 		T(resize_back_and_forth_over_many_laps),
 		T(queue_that_is_not_armed_is_silent),
 		T(armed_queue_fires_once),
+		T(a_moderated_queue_waits_for_more_completions),
+		T(but_not_for_longer_than_the_period),
+		T(moderation_that_ends_lets_go),
 		T(completion_before_the_arm_fires_at_the_arm),
 		T(solicited_arm_waits_for_a_solicited_completion),
 		T(errors_count_as_solicited),

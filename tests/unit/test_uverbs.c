@@ -1447,6 +1447,31 @@ TEST(srq_that_cannot_be_is_refused)
 	assert_int_equal(fake.calls, 0);
 }
 
+TEST(cq_is_moderated)
+{
+	struct ib_uverbs_ex_modify_cq req = {FAKE_CQN, 1, {16, 100}, 0};
+
+#define MODIFY()                                                         \
+	invoke(EXT(IB_USER_VERBS_EX_CMD_MODIFY_CQ), &req, sizeof(req),   \
+	       NULL, 0, NULL, 0, NULL, 0)
+
+	assert_int_equal(MODIFY(), 0);
+	assert_int_equal(fake.req.op, SFNIC_MODERATE_CQ);
+	assert_int_equal(fake.req.moderate_cq.cqn, FAKE_CQN);
+	assert_int_equal(fake.req.moderate_cq.count, 16);
+	assert_int_equal(fake.req.moderate_cq.period, 100);
+	fake.calls = 0;
+	req.attr_mask = 2;
+	assert_int_equal(MODIFY(), EOPNOTSUPP);
+	req.attr_mask = 0;
+	assert_int_equal(MODIFY(), EINVAL);
+	req.attr_mask = 1;
+	req.reserved = 1;
+	assert_int_equal(MODIFY(), EINVAL);
+	assert_int_equal(fake.calls, 0);
+#undef MODIFY
+}
+
 TEST(srq_is_armed_and_asked)
 {
 	struct ib_uverbs_query_srq query = {.srq_handle = FAKE_SRQN};
@@ -2045,7 +2070,6 @@ TEST(commands_without_an_operation_are_eopnotsupp)
 {
 	static const uint32_t missing[] = {
 		IB_USER_VERBS_CMD_POLL_CQ,
-		EXT(IB_USER_VERBS_EX_CMD_MODIFY_CQ),
 	};
 	struct ib_uverbs_cmd_hdr hdr = {0, 2, 0};
 	size_t i;
@@ -2179,6 +2203,7 @@ int main(void)
 		T(qp_with_a_shared_queue_has_none_of_its_own),
 		T(srq_is_created_and_destroyed),
 		T(srq_that_cannot_be_is_refused),
+		T(cq_is_moderated),
 		T(srq_is_armed_and_asked),
 		T(srq_is_resized),
 		T(xrc_srq_is_made_of_domain_and_cq),

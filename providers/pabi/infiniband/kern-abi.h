@@ -106,6 +106,8 @@ SF_PABI_WRITE_EX(IB_USER_VERBS_EX_CMD_CREATE_QP, create_qp);
 SF_PABI_WRITE_EX(IB_USER_VERBS_EX_CMD_QUERY_DEVICE, query_device);
 SF_PABI_CMD(IB_USER_VERBS_EX_CMD_CREATE_WQ, ibv_create_wq, ex_hdr,
 	    ib_uverbs_ex_create_wq, ib_uverbs_ex_create_wq_resp, 8);
+SF_PABI_CMD(IB_USER_VERBS_EX_CMD_MODIFY_CQ, ibv_modify_cq, ex_hdr,
+	    ib_uverbs_ex_modify_cq, empty, 8);
 SF_PABI_CMD(IB_USER_VERBS_EX_CMD_MODIFY_WQ, ibv_modify_wq, ex_hdr,
 	    ib_uverbs_ex_modify_wq, empty, 8);
 

@@ -48,7 +48,7 @@ args_of()
 	srq_q) echo --use-srq -q 4 -r 2048 -n 1000 ;;
 	Q) echo -Q 16 ;;
 	Q1) echo -Q 1 ;;
-	D) echo -D 2 ;;
+	D) echo -D 1 -f 0 ;;
 	odp) echo --odp ;;
 	m) case $program in
 		ib_atomic*) echo -m 256 -n 500 ;;

@@ -230,7 +230,7 @@ int uverbs_ex_query_device(struct uverbs_cmd *c)
 				.per_transport_caps.ud_odp_caps = ODP_UD,
 			},
 		.xrc_odp_caps = ODP_RC,
-		.cq_moderation_caps = {UINT16_MAX, UINT16_MAX},
+		.cq_moderation_caps = {UINT16_MAX, UINT16_MAX, 0},
 		.max_dm_size = RNIC_MAX_DM_SIZE,
 		.timestamp_mask = ~0ull,
 		.hca_core_clock = CLOCK_KHZ,

@@ -2,29 +2,29 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # perftest: every program on every transport with every option that it has, with
 # the old and the new way to post.
-# $1: link layer.  $2: "all", or "half": what the other layer's half leaves out,
-# posted in one of the two ways.
+# $1: link layer.  $2: "all", or "some": every second combination of the two
+# layers taken together, posted in one of the two ways.
 set -euo pipefail
 # shellcheck source=tests/e2e/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 layer=${1:-infiniband}
-part=${2:-half}
+part=${2:-some}
 fabric=(--link-layer "$layer")
 gid=()
 turn=0
-[ "$layer" = infiniband ] || gid=(-x 0) turn=1
+[ "$layer" = infiniband ] || gid=(-x 0) turn=2
 
 # one PROGRAM TRANSPORT ARGS...
 one()
 {
 	local program=$1 transport=$2
 	shift 2
-	turn=$(((turn + 1) % 4))
+	turn=$(((turn + 1) % 8))
 	if [ "$part" = all ] || [ "$turn" = 1 ]; then
 		perf "$program" -c "$transport" "$@" "${gid[@]}"
 	fi
-	if [ "$part" = all ] || [ "$turn" = 3 ]; then
+	if [ "$part" = all ] || [ "$turn" = 5 ]; then
 		perf "$program" -c "$transport" "$@" "${gid[@]}" \
 			--use_old_post_send
 	fi

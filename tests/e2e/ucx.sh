@@ -29,7 +29,7 @@ ucp()
 
 if [ "${2:-}" = few ]; then
 	uct rc_verbs -t am_lat -D short -s 64
-	uct ud_verbs -t am_bw -D bcopy -s 2000
+	uct ud_verbs -t am_bw -D bcopy -s 900
 	ucp rc -t tag_bw -s 3000000
 	ucp rc -t ucp_fadd -s 8
 	ucp ud -t tag_lat -s 64
@@ -52,8 +52,8 @@ for op in add_lat add_mr fadd cswap; do
 	uct rc_verbs -t $op -s 8
 done
 uct ud_verbs -t am_lat -D short -s 64
-uct ud_verbs -t am_bw -D bcopy -s 2000
-uct ud_verbs -t am_bw -D zcopy -s 2000
+uct ud_verbs -t am_bw -D bcopy -s 900
+uct ud_verbs -t am_bw -D zcopy -s 900
 
 for op in tag_lat ucp_am_lat stream_lat ucp_put_lat ucp_get; do
 	ucp rc -t $op -s 64

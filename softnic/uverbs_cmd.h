@@ -117,6 +117,12 @@ int uverbs_destroy(const struct uverbs_cmd *c, uint32_t op, uint32_t id,
 		   const struct uverbs_events *events, uint32_t *comp,
 		   uint32_t *async);
 
+/*
+ * A receive ring of that form instead of what was asked for: EINVAL, or how many
+ * requests and scatter elements of each it holds.
+ */
+int uverbs_recv_ring(uint32_t log_depth, uint32_t log_stride, uint32_t *max_wr,
+		     uint32_t *max_sge);
 /* Driver part: queue memory that the device is to allocate. */
 int uverbs_check_mem(const struct scalefabric_mem *mem);
 

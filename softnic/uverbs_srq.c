@@ -43,6 +43,18 @@ static uint32_t stride_sges(uint32_t log_stride)
 	       sizeof(struct sf_sge);
 }
 
+int uverbs_recv_ring(uint32_t log_depth, uint32_t log_stride, uint32_t *max_wr,
+		     uint32_t *max_sge)
+{
+	if (log_depth > SF_MAX_LOG_DEPTH || log_stride < SF_RQ_LOG_MIN ||
+	    log_stride > SF_RQ_LOG_MAX || *max_wr > 1u << log_depth ||
+	    *max_sge > stride_sges(log_stride))
+		return EINVAL;
+	*max_wr = 1u << log_depth;
+	*max_sge = stride_sges(log_stride);
+	return 0;
+}
+
 static int get_create_req(const struct uverbs_cmd *c, struct srq_args *args,
 			  struct scalefabric_create_srq_req *req)
 {
@@ -58,15 +70,8 @@ static int get_create_req(const struct uverbs_cmd *c, struct srq_args *args,
 	err = uverbs_check_mem(&req->ring);
 	if (err)
 		return err;
-	if (req->log_depth > SF_MAX_LOG_DEPTH ||
-	    req->log_stride < SF_RQ_LOG_MIN ||
-	    req->log_stride > SF_RQ_LOG_MAX ||
-	    args->max_wr > 1u << req->log_depth ||
-	    args->max_sge > stride_sges(req->log_stride))
-		return EINVAL;
-	args->max_wr = 1u << req->log_depth;
-	args->max_sge = stride_sges(req->log_stride);
-	return 0;
+	return uverbs_recv_ring(req->log_depth, req->log_stride, &args->max_wr,
+				&args->max_sge);
 }
 
 static uint64_t whole_pages(uint64_t len)

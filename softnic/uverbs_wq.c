@@ -32,12 +32,6 @@ static int check_args(const struct wq_args *args)
 	return 0;
 }
 
-static uint32_t stride_sges(uint32_t log_stride)
-{
-	return ((1u << log_stride) - sizeof(struct sf_rq_desc)) /
-	       sizeof(struct sf_sge);
-}
-
 static int get_create_req(const struct uverbs_cmd *c, struct wq_args *args,
 			  struct scalefabric_create_wq_req *req)
 {
@@ -53,15 +47,8 @@ static int get_create_req(const struct uverbs_cmd *c, struct wq_args *args,
 	err = uverbs_check_mem(&req->rq);
 	if (err)
 		return err;
-	if (req->log_depth > SF_MAX_LOG_DEPTH ||
-	    req->log_stride < SF_RQ_LOG_MIN ||
-	    req->log_stride > SF_RQ_LOG_MAX ||
-	    args->max_wr > 1u << req->log_depth ||
-	    args->max_sge > stride_sges(req->log_stride))
-		return EINVAL;
-	args->max_wr = 1u << req->log_depth;
-	args->max_sge = stride_sges(req->log_stride);
-	return 0;
+	return uverbs_recv_ring(req->log_depth, req->log_stride, &args->max_wr,
+				&args->max_sge);
 }
 
 static int create_wq(struct uverbs_cmd *c, struct wq_args *args, uint32_t *wqn)

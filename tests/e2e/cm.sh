@@ -179,7 +179,7 @@ else
 fi
 
 for program in ib_send_lat ib_send_bw ib_write_lat ib_write_bw \
-	ib_read_lat ib_read_bw; do
+	ib_read_lat ib_read_bw ib_atomic_lat ib_atomic_bw; do
 	# Between its two connections perftest's server does not listen for a
 	# moment; its client then uses what it has freed when it tries again.
 	for _ in 1 2 3; do

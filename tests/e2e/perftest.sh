@@ -60,7 +60,6 @@ args_of()
 	A) echo -A CMP_AND_SWAP ;;
 	t) echo -t 1 -n 500 ;;
 	N) echo -N ;;
-	R) echo -R ;;
 	*) echo "-$option" ;;
 	esac
 }
@@ -71,7 +70,7 @@ while read -r program transports options; do
 			case $transport:$option in
 			UD:s) continue ;;       # one packet
 			UC:odp | XRC:odp) continue ;; # perftest refuses
-			UD:R | XRC:srq*) continue ;;
+			XRC:srq*) continue ;; # it has SRQs anyhow
 			esac
 			read -ra args < <(args_of "$program" "$transport" "$option")
 			one "$program" "$transport" "${args[@]}"
